@@ -1,0 +1,105 @@
+"""Keeps the answers of a run in a file, as they come, so that memory does not grow with them.
+
+The file is one MessagePack array of maps: ``case``, ``dtype``, ``call``, ``status``, ``kind``,
+``message`` and ``outputs``, a map of names to ``{dtype, shape, data}``: NumPy's name of the dtype
+and the little-endian bytes, row-major.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import struct
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import msgspec
+import numpy as np
+
+from conformance.errors import UsageError
+from conformance.model import Answer
+
+
+class AnswerFile:
+    """Writes records to a file beside ``path`` and puts it in place when all went well."""
+
+    def __init__(self, path: Path | None) -> None:
+        """No file at all where ``path`` is None. Raises UsageError where it can't be written."""
+        self._path = path
+        self._encoder = msgspec.msgpack.Encoder()
+        self._count = 0
+        self._file: Any = None
+        if path is not None:
+            try:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                handle, self._temporary = tempfile.mkstemp(dir=path.parent, prefix=".answers-")
+            except OSError as error:
+                message = f"reports can't be written to {path.parent}: {error.strerror}"
+                raise UsageError(message, "choose another folder with --out") from None
+            self._file = os.fdopen(handle, "wb")
+            self._file.write(_array_header(0))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if self._file is None:
+            return
+        self._file.seek(0)
+        self._file.write(_array_header(self._count))
+        self._file.close()
+        if kind is None:
+            assert self._path is not None
+            Path(self._temporary).chmod(0o644)
+            os.replace(self._temporary, self._path)  # noqa: PTH105 -- atomic, also on Windows
+        else:
+            with contextlib.suppress(OSError):
+                Path(self._temporary).unlink()
+
+    def add(self, case: str, dtype: str, call: str, answer: Answer) -> None:
+        """Append the answer to one call of a case."""
+        if self._file is None:
+            return
+        record = {
+            "case": case,
+            "dtype": dtype,
+            "call": call,
+            "status": answer.status,
+            "kind": answer.kind,
+            "message": answer.message,
+            "outputs": {name: _packed(value) for name, value in answer.outputs.items()},
+        }
+        self._file.write(self._encoder.encode(record))
+        self._count += 1
+
+
+def read_answers(path: Path) -> Iterator[dict[str, Any]]:
+    """The records of the file ``path``, with ``outputs`` as arrays again."""
+    for record in msgspec.msgpack.decode(path.read_bytes()):
+        outputs = {
+            name: np.frombuffer(packed["data"], packed["dtype"]).reshape(packed["shape"])
+            for name, packed in record["outputs"].items()
+        }
+        yield {**record, "outputs": outputs}
+
+
+def _array_header(count: int) -> bytes:
+    """MessagePack's ``array 32``, whose length can be filled in at the end."""
+    return struct.pack(">BI", 0xDD, count)
+
+
+def _packed(value: np.ndarray) -> dict[str, Any]:
+    swap = sys.byteorder == "big" and value.dtype.byteorder in "=|"
+    data = value.byteswap() if swap else value
+    name = "object" if value.dtype.hasobject else value.dtype.str.replace(">", "<")
+    raw = b"" if value.dtype.hasobject else np.ascontiguousarray(data).tobytes()
+    return {"dtype": name, "shape": list(value.shape), "data": raw}

@@ -1,0 +1,139 @@
+"""Reads the frozen truth of ``spec/truth``: proven values and bounds, as the judge needs them.
+
+Made by ``conformance freeze``; nothing here computes a right value. A value is kept as the sum of
+two doubles, so that an error far below one ulp is still measured.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from decimal import Decimal
+from pathlib import Path
+
+import msgspec
+import numpy as np
+
+from conformance.errors import Problem, SpecificationError
+from conformance.model import Case
+
+FORMAT = "conformance-truth/1"
+
+
+class FrozenTensor(msgspec.Struct, frozen=True):
+    """Decimals with 25 proven digits, row-major."""
+
+    shape: tuple[int, ...]
+    data: tuple[str, ...]
+
+
+class FrozenCase(msgspec.Struct, frozen=True):
+    """The truth of one case, by ``output`` or ``call.output``; a bound of None is no verdict.
+
+    ``digest`` is that of the questions the truth was proven for.
+    """
+
+    digest: str
+    values: dict[str, FrozenTensor]
+    bounds: dict[str, dict[str, tuple[float | None, ...]]]
+
+
+class FrozenFamily(msgspec.Struct, frozen=True):
+    """One file of ``spec/truth``. ``kills``: fault -> dtype -> the sharpest (case, D)."""
+
+    format: str
+    cases: dict[str, FrozenCase]
+    kills: dict[str, dict[str, tuple[tuple[str, float], ...]]] = {}
+
+
+class Proven:
+    """The proven values of one output: ``high + low``, the decimal ``text``, the ``bounds``."""
+
+    def __init__(self, frozen: FrozenTensor, bounds: Mapping[str, tuple[float | None, ...]]):
+        exact = [Decimal(text) for text in frozen.data]
+        high = [float(value) for value in exact]
+        low = [float(value - Decimal(double)) for value, double in zip(exact, high, strict=True)]
+        self.shape = frozen.shape
+        self.text = np.array(frozen.data, dtype=object).reshape(frozen.shape)
+        self.high = np.array(high, dtype=np.float64).reshape(frozen.shape)
+        self.low = np.array(low, dtype=np.float64).reshape(frozen.shape)
+        self.bounds = {
+            dtype: np.array(
+                [np.inf if bound is None else bound for bound in row], dtype=np.float64
+            ).reshape(frozen.shape)
+            for dtype, row in bounds.items()
+        }
+
+
+#: By (call, output).
+CaseTruth = Mapping[tuple[str, str], Proven]
+
+
+class Truth:
+    """The frozen truth of a folder, read a family at a time when first asked for."""
+
+    def __init__(self, folder: Path) -> None:
+        """``folder`` is ``spec/truth`` or a copy of it."""
+        self.folder = folder
+        self._families: dict[str, FrozenFamily] = {}
+
+    def family(self, name: str) -> FrozenFamily:
+        """The frozen family ``name``; empty where it was never frozen.
+
+        Raises SpecificationError where the file can't be read as truth.
+        """
+        if name not in self._families:
+            self._families[name] = read_family(self.folder / f"{name}.json")
+        return self._families[name]
+
+    def of(self, case: Case) -> CaseTruth:
+        """The proven values of ``case``.
+
+        Raises SpecificationError where there are none, or where they are of another question.
+        """
+        frozen = self.family(case.family).cases.get(case.id)
+        hint = "run `conformance freeze`"
+        if frozen is None:
+            message = f"no truth is frozen for this case: {hint}"
+            raise SpecificationError([Problem(case.file, case.line, case.id, message)])
+        if frozen.digest != question_digest(case):
+            message = f"what it asks has changed since its truth was frozen: {hint}"
+            raise SpecificationError([Problem(case.file, case.line, case.id, message)])
+        return {
+            split_key(key): Proven(
+                value, {dtype: rows[key] for dtype, rows in frozen.bounds.items()}
+            )
+            for key, value in frozen.values.items()
+        }
+
+
+def read_family(path: Path) -> FrozenFamily:
+    """The family in the file ``path``; empty where there is no file."""
+    if not path.exists():
+        return FrozenFamily(FORMAT, {})
+    try:
+        family = msgspec.json.decode(path.read_bytes(), type=FrozenFamily)
+    except msgspec.MsgspecError as error:
+        message = f"can't be read as frozen truth: {error}: run `conformance freeze`"
+        raise SpecificationError([Problem(f"truth/{path.name}", 0, "", message)]) from None
+    if family.format != FORMAT:
+        message = f"has format {family.format!r}, not {FORMAT!r}: run `conformance freeze`"
+        raise SpecificationError([Problem(f"truth/{path.name}", 0, "", message)])
+    return family
+
+
+def question_digest(case: Case) -> str:
+    """A digest of everything a case asks, and of nothing that it only says."""
+    asked = msgspec.json.encode([case.operation, case.mode, case.calls, case.dtypes])
+    return hashlib.sha256(asked).hexdigest()[:16]
+
+
+def join_key(call: str, output: str) -> str:
+    """``("a", "y")`` as ``a.y``; the only call of a case has no name."""
+    return f"{call}.{output}" if call else output
+
+
+def split_key(key: str) -> tuple[str, str]:
+    """The inverse of ``join_key``; output names have no dot in them before the first call."""
+    call, dot, output = key.partition(".")
+    return (call, output) if dot else ("", call)

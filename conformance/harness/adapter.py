@@ -1,0 +1,225 @@
+"""``Adapter``: the few lines that make an implementation a backend.
+
+A subclass has one method an operation, named and with arguments named as in
+``spec/operations.yaml``, in the arrays of its own library::
+
+    class MyBackend(conformance.Adapter):
+        def layer_norm(self, x, gamma, beta, *, eps):
+            return my_library.layer_norm(x, gamma, beta, eps)
+
+An operation without a method is unsupported. Gradients come from ``layer_norm_vjp(upstream, x,
+gamma, beta, *, eps) -> dict`` where they are written by hand, or from one ``vjp`` for all where
+the library differentiates.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from conformance.errors import Rejected
+from conformance.model import Answer, Description, Question
+
+#: Raised in an adapter's own lines, these are slips of the adapter, not rejections of the input.
+_SLIPS = (AttributeError, NameError, ImportError)
+
+
+class Adapter:
+    """Base class of backends written in Python; see the module for what to write.
+
+    Class attributes: ``name`` (default: the file or class name), ``language``, ``device`` and the
+    ``dtypes`` the implementation has.
+    """
+
+    name: str = ""
+    language: str = "Python"
+    device: str = "cpu"
+    dtypes: tuple[str, ...] = ("float64", "float32")
+
+    # ------------------------------------------------------------------ what a subclass may give
+
+    def versions(self) -> dict[str, str]:
+        """Names and versions of what is judged, for the report."""
+        return {}
+
+    def to_native(self, array: np.ndarray) -> Any:
+        """A NumPy array (of the run's dtype, int64 or bool) as an array of the library."""
+        return array
+
+    def to_numpy(self, native: Any) -> Any:
+        """An array of the library as a NumPy array, in the dtype it has."""
+        return native
+
+    def evaluate(self, operation: str, arguments: Mapping[str, Any]) -> Any:
+        """Call the operation's method. Override to compile calls or to move data."""
+        return getattr(self, operation)(**arguments)
+
+    #: ``vjp(operation, upstream, arguments, wrt) -> dict``: one method for every gradient, where
+    #: the library differentiates ``self.<operation>`` itself. ``upstream`` and ``arguments`` hold
+    #: arrays of the library and Python numbers; the result maps the names in ``wrt`` to gradients.
+    vjp: Callable[[str, Any, Mapping[str, Any], tuple[str, ...]], Mapping[str, Any]] | None = None
+
+    # --------------------------------------------------------------------------------- a backend
+
+    def describe(self) -> Description:
+        """What the report says of this backend."""
+        return Description(
+            name=self.name or type(self).__name__,
+            language=self.language,
+            versions=self.versions(),
+            device=self.device,
+            dtypes=self.dtypes,
+            operations=tuple(
+                name
+                for name in dir(type(self))
+                if not name.startswith("_")
+                and not name.endswith("_vjp")
+                and not hasattr(Adapter, name)
+                and callable(getattr(type(self), name))
+            ),
+        )
+
+    def answer(self, question: Question) -> Answer:
+        """Answer ``question`` through the method of its operation; never raises an Exception.
+
+        An exception of the implementation is a rejection. It is an error where it can only be a
+        slip: a signature that doesn't fit, or an AttributeError, NameError or ImportError raised
+        in the adapter's own lines.
+        """
+        if question.dtype not in self.dtypes:
+            return Answer(status="unsupported", message=f"{self.name} has no {question.dtype}")
+        method = self._method(question)
+        if method is None:
+            return Answer(status="unsupported", message=f"no method for {_wanted(question)}")
+        mismatch = _signature_mismatch(method, question)
+        if mismatch:
+            return Answer(status="error", message=mismatch)
+        arguments = {name: self._native(value) for name, value in question.arguments.items()}
+        upstream = {name: self._native(value) for name, value in question.upstream.items()}
+        try:
+            if question.mode == "evaluate":
+                result = self.evaluate(question.operation, arguments)
+            else:
+                result = self._differentiate(question, upstream, arguments)
+        except Rejected as rejected:
+            return Answer(status="rejected", kind=rejected.kind, message=_text(rejected))
+        except Exception as error:  # whatever an implementation raises is its answer
+            return Answer(status=self._status_of(error), message=_text(error))
+        return self._collect(question, result)
+
+    # ------------------------------------------------------------------------------------- inside
+
+    def _method(self, question: Question) -> Callable[..., Any] | None:
+        method = getattr(self, question.operation, None)
+        if question.mode == "evaluate" or method is None:
+            return method if callable(method) else None
+        by_hand = getattr(self, f"{question.operation}_vjp", None)
+        return by_hand or (method if self.vjp is not None else None)
+
+    def _differentiate(
+        self, question: Question, upstream: Mapping[str, Any], arguments: Mapping[str, Any]
+    ) -> Any:
+        seed = upstream if len(upstream) > 1 else next(iter(upstream.values()))
+        by_hand = getattr(self, f"{question.operation}_vjp", None)
+        if by_hand is not None:
+            return by_hand(seed, **arguments)
+        assert self.vjp is not None  # _method has seen to it
+        return self.vjp(question.operation, seed, arguments, question.wrt)
+
+    def _native(self, value: Any) -> Any:
+        if isinstance(value, np.ndarray):
+            return self.to_native(value)
+        if isinstance(value, Mapping):
+            return {name: self._native(item) for name, item in value.items()}
+        return value
+
+    def _collect(self, question: Question, result: Any) -> Answer:
+        """The returned arrays by name, or an error that says what came instead."""
+        if question.mode == "evaluate" and len(question.outputs) == 1:
+            result = {question.outputs[0]: result}
+        if not isinstance(result, Mapping):
+            wanted = ", ".join(question.outputs or question.wrt)
+            return _not_arrays(question, f"returned {_kind(result)}, not a dict of {wanted}")
+        wanted_names = question.outputs if question.mode == "evaluate" else question.wrt
+        strangers = set(result) - set(wanted_names) - set(question.arguments)
+        if strangers:
+            names = ", ".join(sorted(map(str, strangers)))
+            return _not_arrays(question, f"returned names that are not asked for: {names}")
+        outputs: dict[str, np.ndarray] = {}
+        for name in wanted_names:
+            if name not in result or (question.mode == "vjp" and result[name] is None):
+                continue  # an absent gradient is a missing key; the judge misses what it needs
+            try:
+                array = self.to_numpy(result[name])
+            except Exception as error:
+                detail = f"{name}: {_kind(result[name])} is not an array: {_text(error)}"
+                return _not_arrays(question, detail)
+            if isinstance(array, np.generic):
+                array = np.asarray(array)
+            if not isinstance(array, np.ndarray):
+                return _not_arrays(question, f"{name} is {_kind(array)}, not an array")
+            outputs[name] = array
+        return Answer(outputs=outputs)
+
+    def _status_of(self, error: Exception) -> Any:
+        """``error`` for a slip in the adapter's own lines, ``rejected`` for anything else."""
+        if not isinstance(error, _SLIPS):
+            return "rejected"
+        innermost = error.__traceback__
+        while innermost is not None and innermost.tb_next is not None:
+            innermost = innermost.tb_next
+        where = innermost.tb_frame.f_code.co_filename if innermost else ""
+        own = {_source(cls) for cls in type(self).__mro__ if cls not in (Adapter, object)}
+        return "error" if where in own else "rejected"
+
+
+def _wanted(question: Question) -> str:
+    if question.mode == "evaluate":
+        return question.operation
+    return f"the gradient of {question.operation} (neither {question.operation}_vjp nor vjp)"
+
+
+def _signature_mismatch(method: Callable[..., Any], question: Question) -> str:
+    """Why ``method`` can't take the arguments of ``question``; empty where it can."""
+    by_hand = method.__name__.endswith("_vjp") if hasattr(method, "__name__") else False
+    try:
+        signature = inspect.signature(method)
+    except (TypeError, ValueError):  # a builtin without a signature: let the call decide
+        return ""
+    leading = (None,) if by_hand else ()
+    try:
+        signature.bind(*leading, **question.arguments)
+    except TypeError as error:
+        name = getattr(method, "__name__", question.operation)
+        asked = ", ".join(("upstream",) * by_hand + tuple(question.arguments))
+        return f"{name}{signature} can't be called with {asked}: {error}"
+    return ""
+
+
+def _not_arrays(question: Question, detail: str) -> Answer:
+    suffix = "_vjp" if question.mode == "vjp" else ""
+    hint = "return arrays that to_numpy turns into numpy.ndarray"
+    return Answer(status="error", message=f"{question.operation}{suffix}: {detail}; {hint}")
+
+
+def _kind(value: Any) -> str:
+    return "None" if value is None else type(value).__name__
+
+
+def _text(error: BaseException) -> str:
+    try:
+        text = str(error)
+    except Exception:  # an exception that can't even be printed
+        text = "(its text can't be shown)"
+    safe = text.encode("utf-8", "backslashreplace").decode("utf-8")
+    return f"{type(error).__name__}: {safe}" if safe else type(error).__name__
+
+
+def _source(cls: type) -> str:
+    try:
+        return inspect.getsourcefile(cls) or ""
+    except TypeError:
+        return ""

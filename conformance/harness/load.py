@@ -1,0 +1,171 @@
+"""From the name of a backend to the backend.
+
+A name is one of ``numpy``, ``torch``, ``jax`` (the adapters that come with the kit), a file
+``mine.py`` or ``mine.py:Class``, ``package.module:Class``, or the name of an entry point in the
+group ``conformance.backends``.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import inspect
+import sys
+from collections.abc import Iterable
+from difflib import get_close_matches
+from importlib.metadata import entry_points
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from conformance.errors import BackendError, ConformanceError
+from conformance.layout import BACKENDS, CHECKOUT
+from conformance.model import Backend
+
+GROUP = "conformance.backends"
+
+
+def bundled() -> tuple[str, ...]:
+    """The names of the adapters that come with the kit; none is imported.
+
+    Each is named like the library it adapts.
+    """
+    names = [path.stem for path in sorted(BACKENDS.glob("*.py")) if path.stem != "__init__"]
+    return tuple(sorted(names, key=lambda name: (name != "numpy", name != "torch", name)))
+
+
+def installed(name: str) -> bool:
+    """Whether the library of the bundled adapter ``name`` can be imported; it is not."""
+    return importlib.util.find_spec(name) is not None
+
+
+def install_line(name: str) -> str:
+    """The command that installs the library of the bundled adapter ``name``."""
+    what = "." if CHECKOUT else "decoder-conformance"
+    return f"python -m pip install '{what}[{name}]'"
+
+
+def load(name: str) -> Backend:
+    """The backend called ``name``.
+
+    Raises BackendError, which says what is wrong with the name, the file or the class.
+    """
+    if name in bundled():
+        return _load_bundled(name)
+    path, _, cls = name.partition(":")
+    if path.endswith(".py"):
+        return _construct(_from_file(Path(path), cls), name, Path(path).stem)
+    if ":" in name:
+        return _construct(_from_module(path, cls), name, path.rpartition(".")[2])
+    for entry in entry_points(group=GROUP):
+        if entry.name == name:
+            return _construct(_guard(entry.load, name), name, name)
+    raise _unknown(name)
+
+
+def _load_bundled(name: str) -> Backend:
+    if not installed(name):
+        hint = f"install it: {install_line(name)}"
+        raise BackendError(f"the backend {name} needs {name}, which is not installed", hint)
+    module = _guard(lambda: importlib.import_module(f"conformance.backends.{name}"), name)
+    return _construct(_only(_adapters(module), name), name, name)
+
+
+def _from_file(path: Path, cls: str) -> Any:
+    if not path.is_file():
+        hint = "give the path of a Python file with a class derived from conformance.Adapter"
+        raise BackendError(f"there is no file {path}", hint)
+    module_name = f"conformance_backend_{path.stem}"
+    spec = importlib.util.spec_from_file_location(module_name, path)
+    assert spec is not None  # the file exists and ends in .py
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[module_name] = module
+    loader = spec.loader
+    _guard(lambda: loader.exec_module(module), str(path))
+    return _choose(module, cls, str(path))
+
+
+def _from_module(module_name: str, cls: str) -> Any:
+    module = _guard(lambda: importlib.import_module(module_name), module_name)
+    return _choose(module, cls, module_name)
+
+
+def _choose(module: ModuleType, cls: str, where: str) -> Any:
+    if not cls:
+        return _only(_adapters(module), where)
+    found = getattr(module, cls, None)
+    if found is None:
+        classes = [name for name, value in vars(module).items() if inspect.isclass(value)]
+        near = get_close_matches(cls, classes, n=3)
+        hint = f"did you mean {', '.join(near)}?" if near else f"it has {', '.join(classes)}"
+        raise BackendError(f"{where} has no class {cls!r}", hint)
+    return found
+
+
+def _adapters(module: ModuleType) -> list[type[Any]]:
+    """The classes defined in ``module`` itself that can answer questions."""
+    return [
+        value
+        for value in vars(module).values()
+        if inspect.isclass(value)
+        and value.__module__ == module.__name__
+        and callable(getattr(value, "answer", None))
+        and callable(getattr(value, "describe", None))
+    ]
+
+
+def _only(found: list[type[Any]], where: str) -> Any:
+    if not found:
+        hint = "define class MyBackend(conformance.Adapter) with a method an operation"
+        raise BackendError(f"{where} defines no adapter", hint)
+    if len(found) > 1:
+        names = ", ".join(cls.__name__ for cls in found)
+        hint = f"name one, as in {where}:{found[0].__name__}"
+        raise BackendError(f"{where} defines {len(found)} adapters: {names}", hint)
+    return found[0]
+
+
+def _construct(cls: Any, asked: str, default_name: str) -> Backend:
+    """The instance, under the name its own class gives, or else the name of its file."""
+    backend = _guard(cls, asked) if inspect.isclass(cls) else cls
+    if not (callable(getattr(backend, "answer", None)) and hasattr(backend, "describe")):
+        hint = "derive it from conformance.Adapter, or give it describe() and answer(question)"
+        raise BackendError(f"{asked} is no backend: it has no answer() or describe()", hint)
+    own = vars(type(backend)).get("name") or vars(backend).get("name")
+    backend.name = str(own or default_name)
+    checked: Backend = backend
+    return checked
+
+
+def _guard(action: Any, where: str) -> Any:
+    """Run code of the adapter; its exception becomes an error that names file and line."""
+    try:
+        return action()
+    except ConformanceError:
+        raise
+    except SyntaxError as error:
+        place = f"{error.filename}:{error.lineno}"
+        raise BackendError(f"{place}: syntax error: {error.msg}") from None
+    except Exception as error:
+        traceback = error.__traceback__
+        while traceback is not None and traceback.tb_next is not None:
+            traceback = traceback.tb_next
+        code = traceback.tb_frame.f_code.co_filename if traceback else where
+        line = traceback.tb_lineno if traceback else 0
+        what = f"{where} can't be loaded: {type(error).__name__}: {error}"
+        raise BackendError(what, f"raised at {code}:{line}") from None
+
+
+def _unknown(name: str) -> BackendError:
+    names = known_names()
+    near = get_close_matches(name, names, n=3, cutoff=0.5)
+    offer = f"did you mean {', '.join(near)}? " if near else ""
+    hint = f"{offer}known: {', '.join(names)}, fault:NAME, FILE.py[:Class], package.module:Class"
+    return BackendError(f"there is no backend {name!r}", hint)
+
+
+def known_names() -> list[str]:
+    """Bundled names and entry points."""
+    others: Iterable[str] = (entry.name for entry in entry_points(group=GROUP))
+    return [*bundled(), *sorted(others)]

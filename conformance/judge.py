@@ -1,0 +1,232 @@
+"""Answer -> verdict, read from top to bottom. Truth and answers are given; nothing is asked here.
+
+A comparison passes only if it is proven close: every test below is written so that a NaN, an
+absent output or an unknown bound can only fail or give no verdict.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from conformance.frozen import CaseTruth, Proven
+from conformance.model import Answer, Case, Rejection, Relations, Undefined, Verdict
+from conformance.precision import PRECISIONS, Dtype
+from conformance.relations import Measured, measure
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What a comparison found; the fields are those of a Verdict."""
+
+    verdict: Any
+    message: str = ""
+    kind_right: bool | None = None
+    ratio: float | None = None
+    output: str | None = None
+    index: tuple[int, ...] | None = None
+    got: str | None = None
+    want: str | None = None
+    bound: float | None = None
+    ulps: float | None = None
+    digits: float | None = None
+
+
+def verdict(
+    case: Case,
+    dtype: Dtype,
+    truth: CaseTruth | None,
+    answers: Mapping[str, Answer],
+    twin: Answer | None = None,
+) -> Verdict:
+    """The verdict of ``case`` in ``dtype``, from the answers to its calls.
+
+    ``truth`` has the proven values (None where the case expects none), ``twin`` the answer to the
+    valid case that a rejection or an undefined case stands beside.
+    """
+    found = _judge(case, dtype, truth, answers, twin)
+    return Verdict(
+        case=case.id,
+        operation=case.operation,
+        mode=case.mode,
+        dtype=dtype,
+        clauses=case.clauses,
+        **vars(found),
+    )
+
+
+def _judge(
+    case: Case,
+    dtype: Dtype,
+    truth: CaseTruth | None,
+    answers: Mapping[str, Answer],
+    twin: Answer | None,
+) -> Finding:
+    for answer in answers.values():
+        if answer.status in {"unsupported", "error", "crash", "timeout"}:
+            return Finding(answer.status, answer.message)
+    for answer in answers.values():
+        if answer.changed:
+            return Finding("fail", f"changed its input: {', '.join(answer.changed)}")
+    due = case.expectation
+    if isinstance(due, Rejection | Undefined):
+        return _judge_beside(due, answers[""], twin)
+    for name, answer in answers.items():
+        if answer.status == "rejected":
+            where = f" in call {name}" if name else ""
+            return Finding("fail", f"rejected valid arguments{where}: {answer.message}")
+    assert truth is not None  # the runner has it for every case with values
+    for (call, output), proven in truth.items():
+        found = _check_form(answers[call].outputs, call, output, proven, dtype)
+        if found is not None:
+            return found
+    if isinstance(due, Relations):
+        return _judge_relations(due, dtype, truth, answers)
+    return _compare(truth, answers[""], dtype)
+
+
+def _judge_beside(due: Rejection | Undefined, answer: Answer, twin: Answer | None) -> Finding:
+    """A rejection or an undefined output; it counts only if the valid twin was answered."""
+    if isinstance(due, Undefined) and answer.status == "outputs":
+        output = answer.outputs.get(due.output)
+        if output is None or bool(np.any(np.isfinite(output))):
+            shown = "nothing" if output is None else _shown(output)
+            return Finding("fail", f"{due.output} has no value here, got {shown}")
+    elif answer.status != "rejected":
+        return Finding("fail", f"accepted what must be rejected ({due_kind(due)})")
+    if twin is None or twin.status != "outputs":
+        return Finding("fail", f"does not count: the valid case {due.beside} was not answered")
+    if isinstance(due, Undefined):
+        return Finding("pass")
+    right = None if answer.kind is None else answer.kind == due.kind
+    message = "" if right is not False else f"rejected as {answer.kind}, not as {due.kind}"
+    return Finding("pass", message, kind_right=right)
+
+
+def due_kind(due: Rejection | Undefined) -> str:
+    """The kind of rejection that is due, in words."""
+    return due.kind if isinstance(due, Rejection) else f"{due.output} is undefined"
+
+
+def _check_form(
+    outputs: Mapping[str, Any], call: str, output: str, proven: Proven, dtype: Dtype
+) -> Finding | None:
+    """Presence, shape, dtype, then non-finite values: in this order, before any difference."""
+    name = f"{call}.{output}" if call else output
+    if output not in outputs:
+        return Finding("fail", f"{name} is absent", output=name)
+    got = outputs[output]
+    if got.shape != proven.shape:
+        message = f"{name} has shape {list(got.shape)}, not {list(proven.shape)}"
+        return Finding("fail", message, output=name)
+    if got.dtype != np.dtype(dtype):
+        return Finding("fail", f"{name} is {got.dtype}, not {dtype}", output=name)
+    judged = np.isfinite(proven.bounds[dtype])
+    bad = np.argwhere(judged & ~np.isfinite(got))
+    if bad.size or (bad.shape[0] and got.ndim == 0):
+        index = tuple(int(i) for i in bad[0])
+        return Finding(
+            "fail",
+            f"{name} is not finite",
+            ratio=math.inf,
+            output=name,
+            index=index,
+            got=_number(got[index]),
+            want=str(proven.text[index]),
+            bound=float(proven.bounds[dtype][index]),
+        )
+    return None
+
+
+def _compare(truth: CaseTruth, answer: Answer, dtype: Dtype) -> Finding:
+    """Every element within its bound; the worst one is reported, pass or fail."""
+    worst = Finding("pass", ratio=0.0)
+    unknown = total = 0
+    for (_, output), proven in truth.items():
+        got = answer.outputs[output]
+        if not got.size:
+            continue
+        bound = proven.bounds[dtype]
+        with np.errstate(all="ignore"):
+            error = np.abs((got.astype(np.float64) - proven.high) - proven.low)
+            ratio = np.where(error == 0, 0.0, error / bound)
+        judged = np.isfinite(bound)
+        total, unknown = total + got.size, unknown + int(np.sum(~judged))
+        close = ratio <= 1
+        failed = judged & ~close
+        place = np.where(judged, np.where(np.isnan(ratio), np.inf, ratio), -1.0)
+        index = np.unravel_index(int(np.argmax(place)), got.shape)
+        if not judged[index] or (place[index] <= (worst.ratio or 0.0) and worst.output):
+            continue
+        here = tuple(int(i) for i in index)
+        found = _at(output, here, got, proven, float(error[index]), dtype)
+        worst = replace(found, verdict="fail" if bool(np.any(failed)) else worst.verdict)
+    if worst.verdict == "pass" and unknown:
+        return replace(worst, verdict="no-verdict", message=f"{unknown} of {total} without bound")
+    return worst
+
+
+def _at(
+    output: str,
+    index: tuple[int, ...],
+    got: np.ndarray,
+    proven: Proven,
+    error: float,
+    dtype: Dtype,
+) -> Finding:
+    """The comparison of one element, in every unit the report shows."""
+    precision = PRECISIONS[dtype]
+    want = float(proven.high[index])
+    bound = float(proven.bounds[dtype][index])
+    digits = None
+    if want and error:
+        digits = max(0.0, min(-math.log10(error / abs(want)), precision.decimal_digits))
+    ratio = 0.0 if error == 0 else (error / bound if bound else math.inf)
+    return Finding(
+        "pass",
+        message="" if ratio <= 1 else f"{output} is off by {error:.3g}",
+        ratio=ratio,
+        output=output,
+        index=index,
+        got=_number(got[index]),
+        want=str(proven.text[index]),
+        bound=bound,
+        ulps=error / precision.ulp(want),
+        digits=digits if error else (precision.decimal_digits if want else None),
+    )
+
+
+def _judge_relations(
+    due: Relations, dtype: Dtype, truth: CaseTruth, answers: Mapping[str, Answer]
+) -> Finding:
+    """Every relation holds; the first that fails is reported, else the nearest to failing."""
+    outputs = {key: answers[key[0]].outputs[key[1]] for key in truth}
+    worst: Measured | None = None
+    for relation in due.relate:
+        measured = measure(relation, outputs, truth, dtype)
+        if measured.ratio is None:
+            return Finding("no-verdict", measured.message)
+        if not measured.ratio <= 1:
+            return Finding(
+                "fail", measured.message, ratio=measured.ratio, output=measured.output,
+                index=measured.index, got=measured.got, want=measured.want, bound=measured.bound,
+            )
+        if worst is None or worst.ratio is None or measured.ratio > worst.ratio:
+            worst = measured
+    assert worst is not None  # a case with relations has at least one
+    return Finding("pass", ratio=worst.ratio, output=worst.output, index=worst.index)
+
+
+def _number(value: Any) -> str:
+    """The shortest decimal that reads back as ``value`` in its own dtype."""
+    text = str(value)
+    return {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}.get(text, text)
+
+
+def _shown(output: np.ndarray) -> str:
+    flat = [_number(value) for value in output.reshape(-1)[:4]]
+    return ", ".join(flat) + (", …" if output.size > len(flat) else "")

@@ -1,0 +1,196 @@
+"""Measures a relation between outputs: how far it is from failing, as a share of what is allowed.
+
+Differences are computed so that their own rounding does not matter: a single difference of two
+doubles is rounded once, relative to itself; sums are exact (``math.fsum``, ``Fraction``).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from conformance.frozen import CaseTruth, join_key
+from conformance.model import Combination, Differ, Less, MeanSquare, Relation, Same
+from conformance.precision import Dtype
+from conformance.specification.slices import parse_index
+
+Outputs = Mapping[tuple[str, str], Any]
+
+
+@dataclass(frozen=True)
+class Measured:
+    """``ratio`` at most 1: the relation holds; None: a bound is infinite, so nothing is known."""
+
+    ratio: float | None
+    message: str = ""
+    output: str | None = None
+    index: tuple[int, ...] | None = None
+    got: str | None = None
+    want: str | None = None
+    bound: float | None = None
+
+
+def measure(relation: Relation, outputs: Outputs, truth: CaseTruth, dtype: Dtype) -> Measured:
+    """How far ``relation`` is from failing on ``outputs``, arrays of the right shapes and finite
+    wherever a bound is."""
+    match relation:
+        case Same() if relation.identical:
+            return _identical(relation, outputs)
+        case Same():
+            return _same(relation, outputs, truth, dtype)
+        case Differ():
+            return _differ(relation, outputs, truth, dtype)
+        case Combination():
+            return _combination(relation, outputs, truth, dtype)
+        case MeanSquare():
+            return _mean_square(relation, outputs, truth, dtype)
+        case Less():
+            return _less(relation, outputs, truth, dtype)
+
+
+def _identical(relation: Same, outputs: Outputs) -> Measured:
+    where = parse_index(relation.where)
+    left, right = (np.asarray(outputs[key][where]) for key in (relation.left, relation.right))
+    name = join_key(*relation.left)
+    if left.tobytes() == right.tobytes():
+        return Measured(0.0, output=name)
+    unlike = np.argwhere(~(left == right))
+    index = tuple(int(i) for i in unlike[0]) if len(unlike) else None
+    message = f"{name} and {join_key(*relation.right)} are not identical"
+    return Measured(math.inf, message, name, index, *_pair(left, right, index), bound=0.0)
+
+
+def _same(relation: Same, outputs: Outputs, truth: CaseTruth, dtype: Dtype) -> Measured:
+    left, right, allowed = _sides(relation, outputs, truth, dtype)
+    name = join_key(*relation.left)
+    if not left.size:
+        return Measured(0.0, output=name)
+    if not np.all(np.isfinite(allowed)):
+        return _unknown(allowed)
+    with np.errstate(all="ignore"):
+        error = np.abs(left - right)
+        ratio = np.where(error == 0, 0.0, error / allowed)
+    index = _worst(ratio)
+    value = float(ratio[index])
+    other = join_key(*relation.right)
+    message = f"{name} and {other} differ by {error[index]:.3g}" if not value <= 1 else ""
+    pair = _pair(left, right, index)
+    return Measured(value, message, name, index, *pair, bound=float(allowed[index]))
+
+
+def _differ(relation: Differ, outputs: Outputs, truth: CaseTruth, dtype: Dtype) -> Measured:
+    left, right, allowed = _sides(relation, outputs, truth, dtype)
+    name = join_key(*relation.left)
+    if not np.all(np.isfinite(allowed)):
+        return _unknown(allowed)
+    with np.errstate(all="ignore"):
+        ratio = np.where(left == right, np.inf, allowed / np.abs(left - right))
+    if not ratio.size:
+        return Measured(math.inf, f"{name} is empty, so nothing differs", name)
+    index = tuple(int(i) for i in np.unravel_index(int(np.argmin(ratio)), ratio.shape))
+    value = float(ratio[index])
+    message = f"{name} does not differ from {join_key(*relation.right)}" if not value <= 1 else ""
+    pair = _pair(left, right, index)
+    return Measured(value, message, name, index, *pair, bound=float(allowed[index]))
+
+
+def _combination(
+    relation: Combination, outputs: Outputs, truth: CaseTruth, dtype: Dtype
+) -> Measured:
+    where = parse_index(relation.where)
+    parts = [
+        (np.asarray(outputs[call, output][where], dtype=np.float64), factor)
+        for call, output, factor in relation.terms
+    ]
+    allowed = sum(
+        abs(factor) * np.asarray(truth[call, output].bounds[dtype][where])
+        for call, output, factor in relation.terms
+    )
+    allowed = np.asarray(allowed)
+    shape = allowed.shape
+    if not np.all(np.isfinite(allowed)):
+        return _unknown(allowed)
+    equals = np.empty(len(relation.equals.data), dtype=object)
+    equals[:] = [Fraction(number) for number in relation.equals.data]
+    due = np.broadcast_to(equals.reshape(relation.equals.shape), shape)
+    name = " + ".join(f"{f}*{join_key(c, o)}" for c, o, f in relation.terms)
+    worst = Measured(0.0, output=name)
+    for index in np.ndindex(*shape):
+        total = sum(Fraction(float(part[index])) * factor for part, factor in parts)
+        error = abs(total - due[index])
+        bound = float(allowed[index])
+        ratio = 0.0 if error == 0 else (float(error) / bound if bound else math.inf)
+        if worst.index is None or worst.ratio is None or ratio > worst.ratio:
+            message = f"{name} is off by {float(error):.3g}" if not ratio <= 1 else ""
+            want = str(float(due[index]))
+            worst = Measured(ratio, message, name, index, str(float(total)), want, bound)
+    return worst
+
+
+def _mean_square(
+    relation: MeanSquare, outputs: Outputs, truth: CaseTruth, dtype: Dtype
+) -> Measured:
+    proven, got = truth[relation.term], outputs[relation.term]
+    bound = proven.bounds[dtype]
+    if not np.all(np.isfinite(bound)):
+        return _unknown(bound)
+    # (y + e)^2 - y^2 = 2 y e + e^2, element by element
+    allowed = float(np.mean(2 * np.abs(proven.high) * bound + bound * bound))
+    mean = sum(Fraction(float(value)) ** 2 for value in got.reshape(-1)) / got.size
+    error = float(abs(mean - Fraction(Decimal(relation.equals))))
+    name = f"mean square of {join_key(*relation.term)}"
+    ratio = 0.0 if error == 0 else (error / allowed if allowed else math.inf)
+    message = f"the {name} is off by {error:.3g}" if not ratio <= 1 else ""
+    return Measured(ratio, message, name, None, str(float(mean)), str(relation.equals), allowed)
+
+
+def _less(relation: Less, outputs: Outputs, truth: CaseTruth, dtype: Dtype) -> Measured:
+    got, bound = outputs[relation.term], truth[relation.term].bounds[dtype]
+    if not np.all(np.isfinite(bound)):
+        return _unknown(bound)
+    name, limit = join_key(*relation.term), float(relation.than)
+    with np.errstate(all="ignore"):
+        room = limit - got.astype(np.float64)
+        ratio = np.where(room > 0, bound / room, np.inf)
+    index = _worst(ratio)
+    value = float(ratio[index])
+    message = f"{name} is not less than {relation.than}" if not value <= 1 else ""
+    return Measured(
+        value, message, name, index, str(got[index]), str(relation.than), float(bound[index])
+    )
+
+
+def _sides(
+    relation: Same | Differ, outputs: Outputs, truth: CaseTruth, dtype: Dtype
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Both outputs as doubles and the sum of their bounds, where the relation looks."""
+    where = parse_index(relation.where)
+    left, right = (
+        np.asarray(outputs[key][where], dtype=np.float64) for key in (relation.left, relation.right)
+    )
+    allowed = (
+        truth[relation.left].bounds[dtype][where] + truth[relation.right].bounds[dtype][where]
+    )
+    return left, right, np.asarray(allowed)
+
+
+def _unknown(allowed: np.ndarray) -> Measured:
+    count = int(np.sum(~np.isfinite(allowed)))
+    return Measured(None, f"{count} of {allowed.size} without bound")
+
+
+def _worst(ratio: np.ndarray) -> tuple[int, ...]:
+    certain = np.where(np.isnan(ratio), np.inf, ratio)
+    return tuple(int(i) for i in np.unravel_index(int(np.argmax(certain)), ratio.shape))
+
+
+def _pair(
+    left: np.ndarray, right: np.ndarray, index: tuple[int, ...] | None
+) -> tuple[str | None, str | None]:
+    return (None, None) if index is None else (str(left[index]), str(right[index]))

@@ -1,0 +1,113 @@
+"""Failures grouped by what has to be mended: faults first, then operations, then dependants."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from conformance.model import Diagnosis, Verdict, VerdictName
+
+#: The verdicts that make a run fail; the others pass, or say that nothing was judged.
+FAILURES: tuple[VerdictName, ...] = ("fail", "error", "crash", "timeout")
+
+
+class RootCause(msgspec.Struct, frozen=True, kw_only=True):
+    """Failures that one change mends; never empty.
+
+    ``diagnosis`` is the fault that explains them all, ``coinciding`` are the faults that explain
+    them all just as well. Without a diagnosis the failures share their operation, their verdict,
+    and whether values were compared.
+    """
+
+    diagnosis: Diagnosis | None = None
+    coinciding: tuple[Diagnosis, ...] = ()
+    failures: tuple[Verdict, ...]
+
+    @property
+    def roots(self) -> tuple[Verdict, ...]:
+        """The failures of the operations themselves, or all where only dependants failed."""
+        return tuple(each for each in self.failures if each.because is None) or self.failures
+
+    @property
+    def dependants(self) -> tuple[Verdict, ...]:
+        """The failures that are not among the roots."""
+        if len(self.roots) == len(self.failures):
+            return ()
+        return tuple(each for each in self.failures if each.because is not None)
+
+    @property
+    def worst(self) -> Verdict:
+        """The failure furthest from right among the roots; of equals, the first."""
+        return max(self.roots, key=lambda verdict: severity(verdict.ratio))
+
+
+class Causes(msgspec.Struct, frozen=True, kw_only=True):
+    """All failures of a report, each exactly once, in the order in which to mend them."""
+
+    roots: tuple[RootCause, ...]
+    dependants: tuple[Verdict, ...]
+    failures: int
+
+
+def severity(ratio: float | None) -> float:
+    """How far off a ratio is, for ordering: none at all is least, NaN is beyond every number."""
+    if ratio is None:
+        return -1.0
+    return math.inf if math.isnan(ratio) else ratio
+
+
+def has_values(verdict: Verdict) -> bool:
+    """Whether elements were compared: not so for a rejection, a wrong shape or an error."""
+    return verdict.ratio is not None or verdict.index is not None
+
+
+def failures(verdicts: Iterable[Verdict]) -> tuple[Verdict, ...]:
+    """The verdicts that make a run fail, in their order."""
+    return tuple(verdict for verdict in verdicts if verdict.verdict in FAILURES)
+
+
+def root_causes(verdicts: Iterable[Verdict]) -> Causes:
+    """Group all failures: by fault, then undiagnosed by operation, each by falling count."""
+    failed = failures(verdicts)
+    undiagnosed = [verdict for verdict in failed if not verdict.diagnosis]
+    own = [verdict for verdict in undiagnosed if verdict.because is None]
+    return Causes(
+        roots=(*_by_fault([verdict for verdict in failed if verdict.diagnosis]), *_by_kind(own)),
+        dependants=tuple(verdict for verdict in undiagnosed if verdict.because is not None),
+        failures=len(failed),
+    )
+
+
+def _by_fault(failed: Sequence[Verdict]) -> list[RootCause]:
+    """The fault that explains most, then the one that explains most of the rest, and so on."""
+    found = []
+    rest = list(failed)
+    while rest:
+        counts = Counter(fault for verdict in rest for fault in _diagnoses(verdict))
+        fault = counts.most_common(1)[0][0]
+        explained = tuple(verdict for verdict in rest if fault in _diagnoses(verdict))
+        rest = [verdict for verdict in rest if fault not in _diagnoses(verdict)]
+        told = _diagnoses(explained[0])
+        coinciding = tuple(
+            told[name]
+            for name in told
+            if name != fault and all(name in _diagnoses(verdict) for verdict in explained)
+        )
+        found.append(RootCause(diagnosis=told[fault], coinciding=coinciding, failures=explained))
+    return found
+
+
+def _diagnoses(verdict: Verdict) -> dict[str, Diagnosis]:
+    return {each.fault: each for each in verdict.diagnosis or ()}
+
+
+def _by_kind(failed: Sequence[Verdict]) -> list[RootCause]:
+    groups: dict[tuple[str, VerdictName, bool], list[Verdict]] = {}
+    for verdict in failed:
+        key = (verdict.operation, verdict.verdict, has_values(verdict))
+        groups.setdefault(key, []).append(verdict)
+    found = [RootCause(failures=tuple(group)) for group in groups.values()]
+    return sorted(found, key=lambda cause: -len(cause.failures))

@@ -1,0 +1,84 @@
+"""Reports as files in a folder: written whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+from collections.abc import Sequence
+from pathlib import Path
+
+from conformance.errors import UsageError
+from conformance.model import Report
+from conformance.report import json, junit, markdown
+
+#: The name of the file in which the backends stand side by side.
+SUMMARY = "README.md"
+
+
+def file_name(backend_name: str) -> str:
+    """A backend's name as a file name without its ending: ``fault:zeros`` is ``fault-zeros``.
+
+    Everything but ASCII letters, digits, ``.``, ``_`` and ``-`` becomes ``-``. It never starts
+    with ``.`` (a hidden file) or ``-`` (an option), and is never empty.
+    """
+    return re.sub(r"[^A-Za-z0-9._-]", "-", backend_name).lstrip(".-") or "backend"
+
+
+def write_atomically(path: Path, data: bytes) -> None:
+    """Write ``data`` so that ``path`` has all of it or stays as it was.
+
+    Raises ``OSError`` where the folder can't be written.
+    """
+    # "x" gives the permissions of any new file; those of `tempfile` are for its owner alone.
+    beside = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    try:
+        with beside.open("xb") as file:
+            file.write(data)
+        os.replace(beside, path)
+    except BaseException:
+        beside.unlink(missing_ok=True)
+        raise
+
+
+def write_reports(
+    reports: Sequence[Report], folder: Path, *, published: bool = False
+) -> tuple[Path, ...]:
+    """Write ``.json``, ``.xml`` and ``.md`` for each backend, and the summary; return the paths.
+
+    ``published`` leaves out of the Markdown what changes from run to run. Everything is encoded
+    before the first file is touched. Raises ``UsageError`` where two backends have one file name,
+    or where the folder can't be made or written.
+    """
+    names = _names(reports)
+    contents: dict[Path, bytes] = {}
+    for name, report in zip(names, reports, strict=True):
+        contents[folder / f"{name}.json"] = json.encode(report)
+        contents[folder / f"{name}.xml"] = junit.render(report)
+        page = markdown.render(report, published=published)
+        contents[folder / f"{name}.md"] = page.encode("utf-8")
+    contents[folder / SUMMARY] = markdown.render_summary(reports).encode("utf-8")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for path, data in contents.items():
+            write_atomically(path, data)
+    except OSError as error:
+        reason = error.strerror or str(error)
+        what = f"reports can't be written to {folder}: {reason}"
+        raise UsageError(what, "name another folder with --out") from error
+    return tuple(contents)
+
+
+def _names(reports: Sequence[Report]) -> list[str]:
+    """The file name of each report; compared without case, as some file systems do."""
+    taken = {Path(SUMMARY).stem.casefold(): SUMMARY}
+    names = []
+    for report in reports:
+        name = file_name(report.backend.name)
+        key = name.casefold()
+        if key in taken:
+            what = f"{taken[key]} and {report.backend.name} would both be written to {name}.*"
+            raise UsageError(what, "name one of the backends otherwise, or run them apart")
+        taken[key] = report.backend.name
+        names.append(name)
+    return names

@@ -1,0 +1,56 @@
+"""The specification: YAML files read exactly, checked against each other, as typed nouns.
+
+``load`` reports every fault of every file at once. What needs the oracle (is an expected value
+true, is a relation a theorem) is the work of ``conformance.truth``.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+from collections.abc import Iterable
+from pathlib import Path
+
+import msgspec
+
+from conformance.layout import SPEC
+from conformance.model import Case, Clause, Erratum, Fact, Operation
+from conformance.specification.files import load_specification
+
+__all__ = ["Specification", "load"]
+
+
+class Specification(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything ``spec/`` says, by name or id, in the order of the files."""
+
+    root: str
+    operations: dict[str, Operation]
+    clauses: dict[str, Clause]
+    cases: dict[str, Case]
+    facts: dict[str, Fact]
+    errata: dict[str, Erratum]
+    retired: dict[str, str]
+
+    def select(self, patterns: Iterable[str] = ()) -> list[Case]:
+        """The cases whose id matches any pattern: a glob, or a part of the id. None means all.
+
+        A case that counts only beside its twin brings nothing else with it; the runner asks the
+        twin as well.
+        """
+        wanted = list(patterns)
+        if not wanted:
+            return list(self.cases.values())
+        return [case for case in self.cases.values() if any(_matches(case.id, p) for p in wanted)]
+
+
+def load(root: Path = SPEC) -> Specification:
+    """The specification in the folder ``root``.
+
+    Raises SpecificationError with every fault found.
+    """
+    return Specification(root=str(root), **load_specification(root))
+
+
+def _matches(case_id: str, pattern: str) -> bool:
+    if any(letter in pattern for letter in "*?["):
+        return fnmatch.fnmatchcase(case_id, pattern)
+    return pattern in case_id

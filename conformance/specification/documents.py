@@ -1,0 +1,123 @@
+"""The closed schema of the YAML files, as people write them.
+
+``spec/schema`` says the same in JSON Schema for other tools. Values stay unresolved here; turning
+them into cases is the work of ``build``.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import msgspec
+
+from conformance.model import ArgumentRule, Mode
+from conformance.precision import Dtype
+
+
+class _Closed(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A mapping that has no other keys."""
+
+
+class ArgumentRuleEntry(_Closed, kw_only=True):
+    kind: Literal["real", "index", "count", "flag"]
+    shape: str = "[]"
+    optional: bool = False
+
+    def rule(self) -> ArgumentRule:
+        return ArgumentRule(kind=self.kind, shape=self.shape, optional=self.optional)
+
+
+class OperationEntry(_Closed, kw_only=True):
+    summary: str
+    arguments: dict[str, ArgumentRuleEntry]
+    attributes: dict[str, ArgumentRuleEntry] = {}
+    outputs: dict[str, str]
+    uses: tuple[str, ...] = ()
+    rejects: dict[str, str] = {}
+
+
+class OperationsFile(_Closed, kw_only=True):
+    operations: dict[str, OperationEntry]
+
+
+class ClauseEntry(_Closed, kw_only=True):
+    id: str
+    text: str
+    section: str
+    sources: tuple[str, ...] = ()
+    decision: str | None = None
+    unseparated: str | None = None
+
+
+class ClausesFile(_Closed, kw_only=True):
+    document: str
+    clauses: list[Any]
+
+
+class CaseEntry(_Closed, kw_only=True):
+    """A case as written; exactly one of expect/none, reject, undefined, relate says what is due."""
+
+    id: str
+    title: str
+    clauses: tuple[str, ...]
+    sources: tuple[str, ...] = ()
+    mode: Mode = "evaluate"
+    given: dict[str, Any] | None = None
+    calls: dict[str, dict[str, Any]] | None = None
+    upstream: dict[str, Any] = {}
+    wrt: tuple[str, ...] = ()
+    expect: dict[str, Any] = {}
+    printed: dict[str, Any] = {}
+    reject: str | None = None
+    undefined: str | None = None
+    beside: str | None = None
+    relate: list[dict[str, Any]] = []
+    dtypes: tuple[Dtype, ...] = ("float64", "float32")
+    derived: str | None = None
+    degenerate: str | None = None
+    note: str | None = None
+
+
+class CasesFile(_Closed, kw_only=True):
+    operation: str
+    cases: list[Any]
+
+
+class CentralDifferenceEntry(_Closed, kw_only=True):
+    step: Any
+    within: Any
+    dtype: Dtype = "float64"
+
+
+class FactEntry(CaseEntry, kw_only=True):
+    operation: str
+    fault: str | None = None
+    central_difference: CentralDifferenceEntry | None = None
+
+
+class FactsFile(_Closed, kw_only=True):
+    facts: list[Any]
+
+
+class ErratumEntry(_Closed, kw_only=True):
+    id: str
+    document: str
+    where: str
+    printed: str
+    right: str
+    reason: str
+    kind: Literal["figure", "formula", "term", "logic", "identifier"]
+    cases: tuple[str, ...] = ()
+
+
+class ErrataFile(_Closed, kw_only=True):
+    errata: list[Any]
+
+
+class RetiredEntry(_Closed, kw_only=True):
+    id: str
+    reason: str
+
+
+class RetiredFile(_Closed, kw_only=True):
+    retired: list[RetiredEntry]

@@ -1,0 +1,94 @@
+"""Asks the reference, or a fault, what a case or a question asks of a backend."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from conformance.model import Case, FromOutput, Mode, Question, Tensor
+from conformance.truth.reference import Reference
+from conformance.truth.tape import Node, Tape, adjoints
+
+#: Results by call and output name; for ``vjp`` the output is the argument differentiated.
+Results: TypeAlias = dict[tuple[str, str], Node]
+
+#: The output name that every operation of one output uses when the reference is called.
+Outputs: TypeAlias = dict[str, Node]
+
+
+class Impossible(Exception):
+    """The rule done wrong can't be carried out here (shapes that don't fit)."""
+
+
+def evaluate_case(reference: Reference, tape: Tape, case: Case, output: str) -> Results:
+    """Every result of every call of ``case``; ``output`` names the operation's output.
+
+    Raises Rejected as the reference does, and Impossible.
+    """
+    results: Results = {}
+    for name, call in case.calls.items():
+        arguments = {key: _exact(tape, value, results) for key, value in call.given.items()}
+        upstream = {key: tape.leaf(value) for key, value in call.upstream.items()}
+        found = evaluate(
+            reference, case.operation, case.mode, arguments, upstream, call.wrt, output
+        )
+        results.update({(name, key): node for key, node in found.items()})
+    return results
+
+
+def evaluate_question(reference: Reference, tape: Tape, question: Question) -> Outputs:
+    """The results that ``question`` asks for, from the very numbers it carries.
+
+    Raises Rejected as the reference does, and Impossible.
+    """
+    arguments = {key: _given(tape, value) for key, value in question.arguments.items()}
+    upstream = {key: tape.floats(value) for key, value in question.upstream.items()}
+    output = next(iter(question.outputs or question.upstream))
+    return evaluate(
+        reference, question.operation, question.mode, arguments, upstream, question.wrt, output
+    )
+
+
+def evaluate(  # noqa: PLR0913 -- a question is all of these
+    reference: Reference,
+    operation: str,
+    mode: Mode,
+    arguments: Mapping[str, Any],
+    upstream: Mapping[str, Node],
+    wrt: tuple[str, ...],
+    output: str,
+) -> Outputs:
+    """The outputs of an operation, or its gradients; an absent gradient has no entry."""
+    try:
+        y = getattr(reference, operation)(**arguments)
+        if mode == "evaluate":
+            return {output: y}
+        seed = upstream[output]
+        if seed.shape != y.shape:
+            raise Impossible(f"an output of shape {y.shape} for an upstream of {seed.shape}")
+        found = adjoints(y, seed)
+        return {name: found[id(arguments[name])] for name in wrt if id(arguments[name]) in found}
+    except (ValueError, IndexError) as error:
+        raise Impossible(str(error)) from None
+
+
+def _exact(tape: Tape, value: Any, results: Results) -> Any:
+    if isinstance(value, Tensor):
+        return tape.leaf(value)
+    if isinstance(value, FromOutput):
+        return results[value.call, value.output]
+    if isinstance(value, Decimal):
+        return tape.leaf(Tensor(shape=(), data=(value,)))
+    return value
+
+
+def _given(tape: Tape, value: Any) -> Any:
+    if isinstance(value, np.ndarray):
+        return tape.floats(value)
+    if isinstance(value, float):
+        return tape.floats(np.array(value))
+    return value
+

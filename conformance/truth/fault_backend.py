@@ -1,0 +1,51 @@
+"""``fault:NAME`` as a backend: the reference with one rule wrong, answering over doubles."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from conformance.errors import Rejected, UsageError
+from conformance.model import Answer, Description, Question
+from conformance.truth.domains import Doubles
+from conformance.truth.evaluate import Impossible, evaluate_question
+from conformance.truth.faults import Fault, catalogue
+from conformance.truth.reference import Reference
+from conformance.truth.tape import Tape
+
+
+class FaultBackend:
+    """Answers every question as an implementation with one known mistake would."""
+
+    def __init__(self, name: str) -> None:
+        """``name`` is that of a fault, without the prefix. Raises UsageError for any other."""
+        faults = catalogue()
+        if name not in faults:
+            from difflib import get_close_matches  # noqa: PLC0415 -- only on the way out
+
+            near = get_close_matches(name, faults, n=3) or list(faults)
+            hint = f"near names: {', '.join(near)}; `conformance list faults` shows all"
+            raise UsageError(f"there is no fault {name!r}", hint)
+        self.name = f"fault:{name}"
+        self._fault: type[Fault] = faults[name]
+
+    def describe(self) -> Description:
+        """The fault and its sentence, where other backends name versions."""
+        operations = [name for name in vars(Reference) if not name.startswith("_")]
+        return Description(
+            name=self.name,
+            versions={"fault": self._fault.says(), "breaks": self._fault.breaks},
+            operations=tuple(operations),
+        )
+
+    def answer(self, question: Question) -> Answer:
+        """The answer, computed over doubles and rounded once to the dtype of the question."""
+        try:
+            with np.errstate(all="ignore"):
+                found = evaluate_question(self._fault(), Tape(Doubles()), question)
+        except Rejected as rejected:
+            return Answer(status="rejected", kind=rejected.kind, message=rejected.message)
+        except Impossible as impossible:
+            return Answer(status="rejected", message=str(impossible))
+        with np.errstate(all="ignore"):
+            outputs = {name: node.value.astype(question.dtype) for name, node in found.items()}
+        return Answer(outputs=outputs)

@@ -1,0 +1,412 @@
+"""A tape of array operations: values, gradients by reverse mode, and the rounding of each step.
+
+Every pullback is written in the operations of the tape itself, so a gradient is again a node that
+can be differentiated. That is what the bounds need: the derivative of a gradient with respect to
+every intermediate result of the computation that produced it.
+
+Each node knows what one honest evaluation of it may add as error, in any precision::
+
+    allowance = factor * extent * u + steps * smallest normal
+
+``extent`` is the largest magnitude met on the way (for a sum, the sum of the magnitudes), ``u``
+the unit roundoff, ``factor`` the number of roundings. The factors are those of conformance suites
+that had to hold against shipped hardware: ``exp`` (3 + 2|t|) ulp, ``log`` 5 ulp and ``erf`` 5 ulp
+(TOSA), division 2.5 ulp, ``sqrt`` 1 ulp and ``erfc`` 16 ulp (OpenCL), one ulp being at most 2u;
+a product or sum of n terms n + 1 roundings, in any order (N. Higham, "Accuracy and Stability of
+Numerical Algorithms", 2nd ed., section 3.1).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from fractions import Fraction
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from conformance.model import Number, Tensor
+from conformance.precision import Precision
+from conformance.truth.domains import Constant, Domain, Function
+
+#: Takes the adjoint of a node; gives the adjoint of each parent (None: it has none).
+Pullback: TypeAlias = Callable[["Node"], Sequence["Node | None"]]
+Factor: TypeAlias = float | np.ndarray
+
+#: Stands for a number that no precision holds.
+_NEVER_EXACT = Fraction(1, 3)
+
+
+class Tape:
+    """Where nodes live: the domain of their numbers, and whether each step is disturbed.
+
+    ``disturb``, if given, maps a node to what is added to its value: the experiment that tells
+    whether an error bound of first order can be trusted.
+    """
+
+    def __init__(
+        self, domain: Domain, disturb: Callable[[Node], np.ndarray] | None = None
+    ) -> None:
+        self.domain = domain
+        self._disturb = disturb
+
+    def leaf(self, tensor: Tensor) -> Leaf:
+        """A node for exact numbers that a backend is given rounded to its precision."""
+        return Leaf(self, self.domain.array(tensor.data, tensor.shape), tensor.data)
+
+    def floats(self, values: np.ndarray) -> Leaf:
+        """A node for doubles that a backend is given as they are."""
+        return Leaf(self, self.domain.from_floats(values), None)
+
+    def constant(self, name: Constant) -> Leaf:
+        """A node for an irrational constant, rounded once by every implementation."""
+        return Leaf(self, self.domain.constant(name), (_NEVER_EXACT,))
+
+    def finish(self, node: Node) -> None:
+        """Called once by every new node."""
+        if self._disturb is not None:
+            node.value = np.asarray(node.value + self._disturb(node))
+
+
+class Node:
+    """One array on a tape. ``parents`` were combined to give ``value``.
+
+    ``pullback`` is the derivative. ``rule`` is what the specification, or a fault, says the
+    gradient is; gradients follow the rule where there is one, errors always the derivative.
+    """
+
+    __slots__ = ("extent", "factor", "parents", "pullback", "rule", "steps", "tape", "value")
+    __array_ufunc__ = None  # NumPy arrays leave arithmetic with nodes to the nodes
+
+    def __init__(  # noqa: PLR0913 -- a node is all of these
+        self,
+        value: np.ndarray,
+        parents: tuple[Node, ...],
+        pullback: Pullback,
+        *,
+        factor: Factor = 0.0,
+        extent: Callable[[], np.ndarray] | None = None,
+        steps: int = 0,
+        rule: Pullback | None = None,
+    ) -> None:
+        self.tape = parents[0].tape
+        self.value = np.asarray(value)  # NumPy unwraps objects of rank 0
+        self.parents = parents
+        self.pullback = pullback
+        self.factor = factor
+        self.extent = extent or self.magnitude
+        self.steps = steps
+        self.rule = rule or pullback
+        self.tape.finish(self)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.value.shape
+
+    @property
+    def ndim(self) -> int:
+        return self.value.ndim
+
+    def magnitude(self) -> np.ndarray:
+        """Absolute values as doubles."""
+        return self.tape.domain.magnitude(self.value)
+
+    def allowance(self, precision: Precision) -> np.ndarray:
+        """The error that one honest evaluation of this node may add, as doubles."""
+        if self.steps == 0:
+            return np.zeros(self.shape)
+        rounding = self.factor * self.extent() * precision.unit_roundoff
+        return np.asarray(rounding + self.steps * precision.smallest_normal)
+
+    def overflows(self, precision: Precision) -> bool:
+        """Whether an intermediate result may be too large for the precision (or isn't finite)."""
+        extent = self.extent()
+        return bool(extent.size) and not bool(np.all(extent <= 0.99 * precision.largest))
+
+    # Arithmetic. Numbers on the other side must be whole: they are exact everywhere.
+
+    def __add__(self, other: Node | int) -> Node:
+        return add(self, self._node(other))
+
+    def __radd__(self, other: int) -> Node:
+        return add(self._node(other), self)
+
+    def __sub__(self, other: Node | int) -> Node:
+        return add(self, -self._node(other))
+
+    def __rsub__(self, other: int) -> Node:
+        return add(self._node(other), -self)
+
+    def __neg__(self) -> Node:
+        return Node(-self.value, (self,), lambda g: (-g,))
+
+    def __mul__(self, other: Node | int) -> Node:
+        return multiply(self, self._node(other))
+
+    __rmul__ = __mul__
+
+    def __truediv__(self, other: Node | int) -> Node:
+        return divide(self, self._node(other))
+
+    def __rtruediv__(self, other: int) -> Node:
+        return divide(self._node(other), self)
+
+    def __matmul__(self, other: Node) -> Node:
+        return matmul(self, other)
+
+    def _node(self, other: Node | int) -> Node:
+        return other if isinstance(other, Node) else self.tape.floats(np.array(other))
+
+    # Rearrangement: exact.
+
+    def sum(self, axis: int | tuple[int, ...], *, keepdims: bool = False) -> Node:
+        return add_up(self, axis, keepdims=keepdims)
+
+    def reshape(self, shape: tuple[int, ...]) -> Node:
+        before = self.shape
+        return Node(self.value.reshape(shape), (self,), lambda g: (g.reshape(before),))
+
+    def swap_last(self) -> Node:
+        """The last two axes exchanged."""
+        return Node(np.swapaxes(self.value, -1, -2), (self,), lambda g: (g.swap_last(),))
+
+    def broadcast_to(self, shape: tuple[int, ...]) -> Node:
+        before = self.shape
+        value = np.broadcast_to(self.value, shape)
+        return Node(value, (self,), lambda g: (_unbroadcast(g, before),))
+
+    def rows(self) -> Node:
+        """All leading axes as one: ``[..., d]`` as ``[n, d]``."""
+        width = self.shape[-1]
+        count = int(np.prod(self.shape[:-1], dtype=np.int64))
+        return self.reshape((count, width))
+
+    def with_rule(self, operands: tuple[Node, ...], rule: Pullback) -> Node:
+        """The same value, whose gradients with respect to ``operands`` are given by ``rule``."""
+        return Node(
+            self.value,
+            (self, *operands),
+            lambda g: (g, *(None for _ in operands)),
+            rule=lambda g: (None, *rule(g)),
+        )
+
+    def detach(self) -> Node:
+        """The same value, through which no gradient flows."""
+        return self.with_rule((), lambda _: ())
+
+
+class Leaf(Node):
+    """A node without parents. ``exact`` are its true numbers, where a backend gets them rounded."""
+
+    __slots__ = ("exact",)
+
+    def __init__(self, tape: Tape, value: np.ndarray, exact: Sequence[Number | Fraction] | None):
+        self.tape = tape
+        self.value = np.asarray(value)  # NumPy unwraps objects of rank 0
+        self.parents = ()
+        self.pullback = lambda _: ()
+        self.factor = 1.0
+        self.extent = self.magnitude
+        self.rule = self.pullback
+        self.steps = 0 if exact is None else 1
+        self.exact = exact
+        tape.finish(self)
+
+    def allowance(self, precision: Precision) -> np.ndarray:
+        """One rounding of each number that the precision can't hold, none of the others."""
+        if self.exact is None:
+            return np.zeros(self.shape)
+        inexact = [not _representable(number, precision) for number in self.exact]
+        return np.reshape(inexact, self.shape) * super().allowance(precision)
+
+
+def _representable(number: Number | Fraction, precision: Precision) -> bool:
+    exact = Fraction(number)
+    return Fraction(float(np.dtype(precision.name).type(float(exact)))) == exact
+
+
+# ------------------------------------------------------------------------------- primitives
+
+
+def add(a: Node, b: Node) -> Node:
+    """a + b. The operands may have been stored apart, so each counts with its own magnitude."""
+    return Node(
+        np.asarray(a.value + b.value),
+        (a, b),
+        lambda g: (_unbroadcast(g, a.shape), _unbroadcast(g, b.shape)),
+        factor=1.0,
+        extent=lambda: a.magnitude() + b.magnitude(),
+        steps=1,
+    )
+
+
+def multiply(a: Node, b: Node) -> Node:
+    """a * b, element by element."""
+    return Node(
+        np.asarray(a.value * b.value),
+        (a, b),
+        lambda g: (_unbroadcast(g * b, a.shape), _unbroadcast(g * a, b.shape)),
+        factor=1.0,
+        steps=1,
+    )
+
+
+def divide(a: Node, b: Node) -> Node:
+    """a / b, to 2.5 ulp."""
+    with np.errstate(all="ignore"):
+        value = np.asarray(a.value / b.value)
+
+    def pullback(g: Node) -> tuple[Node, Node]:
+        share = g / b
+        return _unbroadcast(share, a.shape), _unbroadcast(-(share * quotient), b.shape)
+
+    quotient = Node(value, (a, b), pullback, factor=5.0, steps=1)
+    return quotient
+
+
+def matmul(a: Node, b: Node) -> Node:
+    """a @ b, with a of rank 1 or more and b of rank 2 or more."""
+
+    def pullback(g: Node) -> tuple[Node, Node]:
+        if a.ndim == 1:
+            left = g.reshape((1, *g.shape)) @ b.swap_last()
+            outer = a.reshape((a.shape[0], 1)) @ g.reshape((1, *g.shape))
+            return left.reshape(a.shape), outer
+        return (
+            _unbroadcast(g @ b.swap_last(), a.shape),
+            _unbroadcast(a.swap_last() @ g, b.shape),
+        )
+
+    terms = a.shape[-1]
+    return Node(
+        a.tape.domain.matmul(a.value, b.value),
+        (a, b),
+        pullback,
+        factor=terms + 1.0,
+        extent=lambda: np.asarray(a.magnitude() @ b.magnitude()),
+        steps=2 * terms + 1,
+    )
+
+
+def add_up(a: Node, axis: int | tuple[int, ...], *, keepdims: bool = False) -> Node:
+    """The sum over ``axis``."""
+    axes = tuple(sorted(x % a.ndim for x in ((axis,) if isinstance(axis, int) else axis)))
+    kept = tuple(1 if x in axes else size for x, size in enumerate(a.shape))
+    terms = int(np.prod([a.shape[x] for x in axes], dtype=np.int64))
+    if terms:
+        value = np.asarray(a.value.sum(axis=axes, keepdims=keepdims))
+    else:  # NumPy's sum of no objects is the integer 0
+        value = a.tape.domain.from_floats(np.zeros(a.shape).sum(axis=axes, keepdims=keepdims))
+    return Node(
+        value,
+        (a,),
+        lambda g: (g.reshape(kept).broadcast_to(a.shape),),
+        factor=terms + 1.0,
+        extent=lambda: np.asarray(a.magnitude().sum(axis=axes, keepdims=keepdims)),
+        steps=terms + 1,
+    )
+
+
+def take(a: Node, index: Any) -> Node:
+    """``a[index]``; a gradient is added up where an element is taken more than once."""
+    return Node(np.asarray(a.value[index]), (a,), lambda g: (_scatter(g, index, a.shape),))
+
+
+def _scatter(a: Node, index: Any, shape: tuple[int, ...]) -> Node:
+    def spread(values: np.ndarray, zeros: np.ndarray) -> np.ndarray:
+        np.add.at(zeros, index, values)
+        return zeros
+
+    blank = a.tape.domain.from_floats(np.zeros(shape))
+    return Node(
+        spread(a.value, blank),
+        (a,),
+        lambda g: (take(g, index),),
+        factor=float(max(1, a.value.size)),
+        extent=lambda: spread(a.magnitude(), np.zeros(shape)),
+        steps=max(1, a.value.size),
+    )
+
+
+def _unbroadcast(g: Node, shape: tuple[int, ...]) -> Node:
+    """The adjoint of an operand that was broadcast from ``shape``."""
+    if g.shape == shape:
+        return g
+    leading = tuple(range(g.ndim - len(shape)))
+    if leading:
+        g = g.sum(leading)
+    stretched = tuple(
+        axis for axis, size in enumerate(shape) if size == 1 and g.shape[axis] != 1
+    )
+    return g.sum(stretched, keepdims=True) if stretched else g
+
+
+def _unary(
+    function: Function, a: Node, factor: Factor, derivative: Callable[[Node], Node]
+) -> Node:
+    with np.errstate(all="ignore"):
+        value = a.tape.domain.apply(function, a.value)
+    node = Node(value, (a,), lambda g: (g * derivative(node),), factor=factor, steps=1)
+    return node
+
+
+def sqrt(a: Node) -> Node:
+    """The square root, to 1 ulp."""
+    with np.errstate(all="ignore"):
+        value = a.tape.domain.apply("sqrt", a.value)
+    root = Node(value, (a,), lambda g: (g / (root + root),), factor=2.0, steps=1)
+    return root
+
+
+def exp(a: Node) -> Node:
+    """The exponential, to (3 + 2|t|) ulp."""
+    return _unary("exp", a, 2 * (3 + 2 * a.magnitude()), lambda y: y)
+
+
+def erf(a: Node) -> Node:
+    """The error function, to 5 ulp."""
+    return _unary("erf", a, 10.0, lambda _: exp(-(a * a)) * a.tape.constant("two_over_sqrt_pi"))
+
+
+def erfc(a: Node) -> Node:
+    """The complementary error function, to 16 ulp."""
+    return _unary("erfc", a, 32.0, lambda _: -(exp(-(a * a)) * a.tape.constant("two_over_sqrt_pi")))
+
+
+# ---------------------------------------------------------------------------- reverse mode
+
+
+def ancestry(nodes: Iterable[Node]) -> list[Node]:
+    """``nodes`` and all they were computed from, parents before children."""
+    seen: set[int] = set()
+    ordered: list[Node] = []
+    stack = [(node, False) for node in nodes]
+    while stack:
+        node, done = stack.pop()
+        if done:
+            ordered.append(node)
+        elif id(node) not in seen:
+            seen.add(id(node))
+            stack.append((node, True))
+            stack.extend((parent, False) for parent in node.parents)
+    return ordered
+
+
+def adjoints(
+    output: Node, seed: Node, ordered: Sequence[Node] | None = None, *, errors: bool = False
+) -> Mapping[int, Node]:
+    """The derivative of <seed, output> with respect to every node, by ``id``.
+
+    A node that the output does not depend on has none. ``errors`` asks how errors propagate, by
+    the derivatives; gradients follow the rules.
+    """
+    found: dict[int, Node] = {id(output): seed}
+    for node in reversed(ordered if ordered is not None else ancestry([output])):
+        adjoint = found.get(id(node))
+        if adjoint is None:
+            continue
+        shares = node.pullback(adjoint) if errors else node.rule(adjoint)
+        for parent, share in zip(node.parents, shares, strict=True):
+            if share is not None:
+                before = found.get(id(parent))
+                found[id(parent)] = share if before is None else before + share
+    return found
