@@ -63,7 +63,9 @@ def diagnose(
     faults = catalogue()
     named: list[Verdict] = []
     for verdict in verdicts:
-        names = [name for name in chosen if name in explained.get((verdict.case, verdict.dtype), ())]
+        names = [
+            name for name in chosen if name in explained.get((verdict.case, verdict.dtype), ())
+        ]
         diagnosis = tuple(_diagnosis(faults[name]) for name in names) or None
         named.append(msgspec.structs.replace(verdict, diagnosis=diagnosis))
     return [
@@ -94,9 +96,7 @@ def choose(explained: Mapping[Any, frozenset[str]]) -> list[str]:
 
 
 def _diagnosis(fault: type[Fault]) -> Diagnosis:
-    return Diagnosis(
-        fault=fault.name(), says=fault.says(), mend=fault.mend, clause=fault.breaks
-    )
+    return Diagnosis(fault=fault.name(), says=fault.says(), mend=fault.mend, clause=fault.breaks)
 
 
 def _explains(fault: type[Fault], failure: Failure) -> bool:

@@ -49,7 +49,9 @@ class FrozenFamily(msgspec.Struct, frozen=True):
 class Proven:
     """The proven values of one output: ``high + low``, the decimal ``text``, the ``bounds``."""
 
-    def __init__(self, frozen: FrozenTensor, bounds: Mapping[str, tuple[float | None, ...]]):
+    def __init__(
+        self, frozen: FrozenTensor, bounds: Mapping[str, tuple[float | None, ...]]
+    ) -> None:
         exact = [Decimal(text) for text in frozen.data]
         high = [float(value) for value in exact]
         low = [float(value - Decimal(double)) for value, double in zip(exact, high, strict=True)]

@@ -212,8 +212,14 @@ def _judge_relations(
             return Finding("no-verdict", measured.message)
         if not measured.ratio <= 1:
             return Finding(
-                "fail", measured.message, ratio=measured.ratio, output=measured.output,
-                index=measured.index, got=measured.got, want=measured.want, bound=measured.bound,
+                "fail",
+                measured.message,
+                ratio=measured.ratio,
+                output=measured.output,
+                index=measured.index,
+                got=measured.got,
+                want=measured.want,
+                bound=measured.bound,
             )
         if worst is None or worst.ratio is None or measured.ratio > worst.ratio:
             worst = measured

@@ -108,7 +108,8 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
 
 class Values(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """The right values are the proven ones of the truth. ``expect`` and ``printed`` are claims
-    that people wrote, held to the truth by ``conformance check``."""
+    that people wrote, held to the truth by ``conformance check``.
+    """
 
     expect: dict[str, Tensor] = {}
     printed: dict[str, Tensor] = {}
@@ -215,7 +216,7 @@ class Fact(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CentralDifference(msgspec.Struct, frozen=True, kw_only=True):
-    """Central differences at ``step`` in ``dtype`` lie ``within`` of every element of a gradient."""
+    """Central differences at ``step`` in ``dtype`` lie ``within`` of the gradient everywhere."""
 
     step: Decimal
     within: Decimal
@@ -301,9 +302,7 @@ class Backend(Protocol):
 
 # -------------------------------------------------------------------------------- verdict
 
-VerdictName = Literal[
-    "pass", "fail", "error", "crash", "timeout", "unsupported", "no-verdict"
-]
+VerdictName = Literal["pass", "fail", "error", "crash", "timeout", "unsupported", "no-verdict"]
 VERDICTS: tuple[VerdictName, ...] = get_args(VerdictName)
 
 

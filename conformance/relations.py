@@ -38,7 +38,8 @@ class Measured:
 
 def measure(relation: Relation, outputs: Outputs, truth: CaseTruth, dtype: Dtype) -> Measured:
     """How far ``relation`` is from failing on ``outputs``, arrays of the right shapes and finite
-    wherever a bound is."""
+    wherever a bound is.
+    """
     match relation:
         case Same() if relation.identical:
             return _identical(relation, outputs)
@@ -174,9 +175,7 @@ def _sides(
     left, right = (
         np.asarray(outputs[key][where], dtype=np.float64) for key in (relation.left, relation.right)
     )
-    allowed = (
-        truth[relation.left].bounds[dtype][where] + truth[relation.right].bounds[dtype][where]
-    )
+    allowed = truth[relation.left].bounds[dtype][where] + truth[relation.right].bounds[dtype][where]
     return left, right, np.asarray(allowed)
 
 

@@ -87,14 +87,14 @@ class NothingSelected(UsageError):
 def backend_named(name: str) -> Backend:
     """A backend by name; ``fault:NAME`` is answered by the reference with one rule wrong."""
     if name.startswith("fault:"):
-        from conformance.truth.fault_backend import FaultBackend  # noqa: PLC0415 -- only if asked
+        from conformance.truth.fault_backend import FaultBackend
 
         return FaultBackend(name.removeprefix("fault:"))
     return load(name)
 
 
 def exit_code(reports: Iterable[Report]) -> int:
-    """1 for any fail or error, 3 for any crash or timeout, 4 where nothing got a verdict, else 0."""
+    """1: any fail or error; 3: any crash or timeout; 4: nothing received a verdict; 0 otherwise."""
     totals = [report.totals for report in reports]
     if any(total["fail"] or total["error"] for total in totals):
         return 1
@@ -134,7 +134,7 @@ class _Session:
                 verdicts[position] = self._repeated(case, dtype, kept[position], verdicts[position])
         if not self.failures:
             return tuple(verdicts)
-        from conformance.diagnose import Failure, diagnose  # noqa: PLC0415 -- failures only
+        from conformance.diagnose import Failure, diagnose
 
         failures = [Failure(**failure) for failure in self.failures]
         return tuple(diagnose(failures, verdicts, self.spec.operations))
@@ -160,9 +160,7 @@ class _Session:
             )
         return verdict, answers
 
-    def _ask_calls(
-        self, case: Case, dtype: Dtype
-    ) -> tuple[dict[str, Question], dict[str, Answer]]:
+    def _ask_calls(self, case: Case, dtype: Dtype) -> tuple[dict[str, Question], dict[str, Answer]]:
         operation = self.spec.operations[case.operation]
         questions: dict[str, Question] = {}
         answers: dict[str, Answer] = {}
@@ -224,7 +222,9 @@ def _report(
     dtypes: Sequence[Dtype],
     verdicts: tuple[Verdict, ...],
 ) -> Report:
-    totals = {name: sum(verdict.verdict == name for verdict in verdicts) for name in VERDICTS}
+    totals: dict[str, int] = {
+        name: sum(verdict.verdict == name for verdict in verdicts) for name in VERDICTS
+    }
     description = backend.describe()
     known = tuple(name for name in spec.operations if name in description.operations)
     return Report(

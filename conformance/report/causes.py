@@ -19,7 +19,7 @@ class RootCause(msgspec.Struct, frozen=True, kw_only=True):
 
     ``diagnosis`` is the fault that explains them all, ``coinciding`` are the faults that explain
     them all just as well. Without a diagnosis the failures share their operation, their verdict,
-    and whether values were compared.
+    and whether values were measured.
     """
 
     diagnosis: Diagnosis | None = None
@@ -41,7 +41,7 @@ class RootCause(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def worst(self) -> Verdict:
         """The failure furthest from right among the roots; of equals, the first."""
-        return max(self.roots, key=lambda verdict: severity(verdict.ratio))
+        return max(self.roots, key=lambda verdict: severity(measured(verdict)))
 
 
 class Causes(msgspec.Struct, frozen=True, kw_only=True):
@@ -59,9 +59,13 @@ def severity(ratio: float | None) -> float:
     return math.inf if math.isnan(ratio) else ratio
 
 
-def has_values(verdict: Verdict) -> bool:
-    """Whether elements were compared: not so for a rejection, a wrong shape or an error."""
-    return verdict.ratio is not None or verdict.index is not None
+def measured(verdict: Verdict) -> float | None:
+    """The ratio of a verdict that was reached by measuring elements against their bounds.
+
+    None for a rejection, a wrong shape or an error, and where elements without a bound left it
+    without a verdict: the ratio of the other elements says nothing about those.
+    """
+    return verdict.ratio if verdict.verdict in {"pass", "fail"} else None
 
 
 def failures(verdicts: Iterable[Verdict]) -> tuple[Verdict, ...]:
@@ -107,7 +111,7 @@ def _diagnoses(verdict: Verdict) -> dict[str, Diagnosis]:
 def _by_kind(failed: Sequence[Verdict]) -> list[RootCause]:
     groups: dict[tuple[str, VerdictName, bool], list[Verdict]] = {}
     for verdict in failed:
-        key = (verdict.operation, verdict.verdict, has_values(verdict))
+        key = (verdict.operation, verdict.verdict, measured(verdict) is not None)
         groups.setdefault(key, []).append(verdict)
     found = [RootCause(failures=tuple(group)) for group in groups.values()]
     return sorted(found, key=lambda cause: -len(cause.failures))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import secrets
 from collections.abc import Sequence
@@ -35,7 +34,7 @@ def write_atomically(path: Path, data: bytes) -> None:
     try:
         with beside.open("xb") as file:
             file.write(data)
-        os.replace(beside, path)
+        beside.replace(path)
     except BaseException:
         beside.unlink(missing_ok=True)
         raise

@@ -35,15 +35,15 @@ def render(report: Report) -> bytes:
         suites.setdefault(verdict.operation, []).append(verdict)
     counted = _counted(report.verdicts)
     del counted["skipped"]
-    root = ET.Element(
-        "testsuites", name=f"conformance of {visible(report.backend.name)}", **counted
-    )
+    title = f"conformance of {visible(report.backend.name)}"
+    root = ET.Element("testsuites", {"name": title, **counted})
     for operation, verdicts in suites.items():
-        suite = ET.SubElement(root, "testsuite", name=visible(operation), **_counted(verdicts))
+        suite = ET.SubElement(root, "testsuite", {"name": visible(operation), **_counted(verdicts)})
         for verdict in verdicts:
             _testcase(suite, verdict, report.backend.name)
     ET.indent(root)
-    return ET.tostring(root, encoding="utf-8", xml_declaration=True) + b"\n"
+    document: bytes = ET.tostring(root, encoding="utf-8", xml_declaration=True)
+    return document + b"\n"
 
 
 def _counted(verdicts: Sequence[Verdict]) -> dict[str, str]:

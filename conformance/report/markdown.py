@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from typing import TypeAlias
 
-from conformance.model import VERDICTS, Report, Verdict
+from conformance.model import VERDICTS, Mode, Report, Verdict
+from conformance.precision import DTYPES, Dtype
 from conformance.report.causes import failures
 from conformance.report.numbers import share
 from conformance.report.text import (
@@ -27,7 +29,7 @@ from conformance.report.text import (
 )
 
 #: What a table has a row for.
-Row = tuple[str, str, str]
+Row: TypeAlias = tuple[str, Mode, Dtype]
 
 _PLAIN = re.compile(r"[A-Za-z0-9_./:, @+\[\]-]+")
 _SPECIAL = re.compile(r"([\\`*_\[\]|~$!#])")
@@ -122,9 +124,7 @@ def _operations(verdicts: Iterable[Verdict]) -> str:
     rows = []
     for row, group in _grouped(verdicts).items():
         largest = worst(group)
-        told = ("", "")
-        if largest is not None and largest.ratio is not None:
-            told = (share(largest.ratio), _name(largest.case))
+        told = (share(largest[1]), _name(largest[0].case)) if largest else ("", "")
         kinds = [verdict.kind_right for verdict in group if verdict.kind_right is not None]
         kind = f"{sum(kinds)}/{len(kinds)}" if kinds else ""
         rows.append((*map(_name, row), *map(str, counts(group).values()), kind, *told))
@@ -175,7 +175,7 @@ def _unjudged(report: Report) -> Iterator[str]:
 
 def _side_by_side(reports: Sequence[Report]) -> str:
     columns = [_grouped(report.verdicts) for report in reports]
-    rows = dict.fromkeys(row for column in columns for row in column)
+    rows = _ordered(row for column in columns for row in column)
     return _table(
         ("operation", "mode", "dtype", *(_name(report.backend.name) for report in reports)),
         [(*map(_name, row), *(_cell(column.get(row, ())) for column in columns)) for row in rows],
@@ -189,8 +189,8 @@ def _cell(verdicts: Sequence[Verdict]) -> str:
     found = counts(verdicts)
     others = [f"{n} {name}" for name, n in found.items() if n and name not in {"pass", "fail"}]
     largest = worst(verdicts)
-    if largest is not None and largest.ratio is not None:
-        others.append(f"worst {share(largest.ratio)}")
+    if largest is not None:
+        others.append(f"worst {share(largest[1])}")
     return ", ".join([f"{found['pass']}/{len(verdicts)}", *others])
 
 
@@ -211,9 +211,6 @@ def _differences(reports: Sequence[Report]) -> str:
     return _table(("operation", "mode", "dtype", *backends, "cases"), rows)
 
 
-# ------------------------------------------------------------------------------------ pieces
-
-
 def _row(verdict: Verdict) -> Row:
     return verdict.operation, verdict.mode, verdict.dtype
 
@@ -222,7 +219,14 @@ def _grouped(verdicts: Iterable[Verdict]) -> dict[Row, list[Verdict]]:
     groups: dict[Row, list[Verdict]] = {}
     for verdict in verdicts:
         groups.setdefault(_row(verdict), []).append(verdict)
-    return groups
+    return {row: groups[row] for row in _ordered(groups)}
+
+
+def _ordered(rows: Iterable[Row]) -> list[Row]:
+    """Operations as they come, within each values before gradients and float64 before float32."""
+    unique = dict.fromkeys(rows)
+    operations = list(dict.fromkeys(operation for operation, _, _ in unique))
+    return sorted(unique, key=lambda row: (operations.index(row[0]), row[1], DTYPES.index(row[2])))
 
 
 def _name(text: str) -> str:

@@ -6,8 +6,8 @@ import math
 
 
 def short(value: float, digits: int = 2) -> str:
-    """A finite number in ``digits`` digits, or all the digits before the point up to 100,000."""
-    if digits == 2 and 10 <= value < 1e5:
+    """A finite number in ``digits`` digits, or all the digits before the point up to 10,000."""
+    if digits == 2 and 10 <= value < 1e4:
         return f"{value:.0f}"
     return f"{value:.{digits}g}"
 
@@ -20,11 +20,9 @@ def share(ratio: float) -> str:
     if not math.isfinite(ratio):
         return "NaN" if math.isnan(ratio) else "infinite"
     scaled, unit, edge = (100 * ratio, "%", 100) if ratio <= 1 else (ratio, "x", 1)
-    exact = repr(float(scaled))
-    texts = (short(scaled, digits) for digits in (2, 4, 7))
-    return (
-        f"{next((text for text in texts if scaled == edge or float(text) != edge), exact)} {unit}"
-    )
+    texts = [short(scaled, digits) for digits in (2, 4, 7)] + [repr(float(scaled))]
+    told = next(text for text in texts if scaled == edge or float(text) != edge)
+    return f"{told} {unit}"
 
 
 def share_of_bound(ratio: float) -> str:

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterable
 
 from conformance.model import VERDICTS, Diagnosis, Report, Verdict, VerdictName
-from conformance.report.causes import RootCause, has_values, root_causes, severity
+from conformance.report.causes import RootCause, measured, root_causes, severity
 from conformance.report.numbers import share_of_bound, short
 
 #: A longer message is cut in text; the JSON report has all of it.
@@ -47,7 +47,8 @@ def place(verdict: Verdict) -> str:
 
 def headline(verdict: Verdict) -> str:
     """One line for tables and attributes: the message's first line, the element, the error."""
-    error = "" if verdict.ratio is None else f"error {share_of_bound(verdict.ratio)}"
+    ratio = measured(verdict)
+    error = "" if ratio is None else f"error {share_of_bound(ratio)}"
     known = " or ".join(each.fault for each in verdict.diagnosis or ())
     parts = (_first_line(verdict), _values(verdict), error, f"diagnosis {known}" if known else "")
     return visible("; ".join(part for part in parts if part)).replace("\n", " ") or verdict.verdict
@@ -97,8 +98,8 @@ def _error(verdict: Verdict) -> str:
     """``error 6.6e+13 x the bound 4.4e-16 (1.3e+15 ulp, 0.5 correct digits)``."""
     bound = "" if verdict.bound is None else f"{verdict.bound:.3g}".replace("inf", "infinite")
     told = f"bound {bound}" if bound else ""
-    if verdict.ratio is not None:
-        told = f"error {share_of_bound(verdict.ratio)} {bound}".rstrip()
+    if (ratio := measured(verdict)) is not None:
+        told = f"error {share_of_bound(ratio)} {bound}".rstrip()
     measures = []
     if verdict.ulps is not None and math.isfinite(verdict.ulps):
         measures.append(f"{short(verdict.ulps)} ulp")
@@ -110,7 +111,7 @@ def _error(verdict: Verdict) -> str:
 def _diagnosis_lines(verdict: Verdict) -> list[str]:
     known = verdict.diagnosis or ()
     if not known:
-        undiagnosed = verdict.verdict == "fail" and has_values(verdict)
+        undiagnosed = verdict.verdict == "fail" and measured(verdict) is not None
         return ["  diagnosis: no known mistake gives this answer"] if undiagnosed else []
     if len(known) == 1:
         return [f"  diagnosis: {known[0].fault}: {known[0].says}", *_remedy(known[0], "    ")]
@@ -133,10 +134,11 @@ def counts(verdicts: Iterable[Verdict]) -> dict[VerdictName, int]:
     return {name: found[name] for name in VERDICTS}
 
 
-def worst(verdicts: Iterable[Verdict]) -> Verdict | None:
-    """The verdict with the largest share of its bound, or None where no error was measured."""
-    measured = [verdict for verdict in verdicts if verdict.ratio is not None]
-    return max(measured, key=lambda verdict: severity(verdict.ratio), default=None)
+def worst(verdicts: Iterable[Verdict]) -> tuple[Verdict, float] | None:
+    """The verdict with the largest share of its bound, and the share; None if none was measured."""
+    ratios = ((verdict, measured(verdict)) for verdict in verdicts)
+    known = [(verdict, ratio) for verdict, ratio in ratios if ratio is not None]
+    return max(known, key=lambda each: severity(each[1]), default=None)
 
 
 def totals_text(report: Report) -> str:
@@ -152,12 +154,11 @@ def summary_lines(report: Report) -> tuple[str, ...]:
     """A report in about twenty lines: totals, then what to mend, root causes first."""
     verdicts = report.verdicts
     lines = [f"{report.backend.name}: {totals_text(report)}"]
-    largest = worst(verdict for verdict in verdicts if verdict.verdict == "pass")
-    if largest is not None and largest.ratio is not None:
-        lines.append(f"worst that passes: {share_of_bound(largest.ratio)}, {place(largest)}")
+    if largest := worst(verdict for verdict in verdicts if verdict.verdict == "pass"):
+        lines.append(f"worst that passes: {share_of_bound(largest[1])}, {place(largest[0])}")
     for name in UNJUDGED:
-        if unjudged := [verdict for verdict in verdicts if verdict.verdict == name]:
-            lines.append(f"{name}: {_by_operation(unjudged)}")
+        unjudged = [verdict for verdict in verdicts if verdict.verdict == name]
+        lines += [f"{name}: {_by_operation(unjudged)}"] if unjudged else []
     if other := [verdict for verdict in verdicts if verdict.kind_right is False]:
         lines.append(f"rejected with another kind than specified: {_by_operation(other)}")
     if all(verdict.verdict in UNJUDGED for verdict in verdicts):
@@ -191,7 +192,7 @@ def _name(cause: RootCause) -> str:
     if cause.diagnosis is not None:
         return f"fault {cause.diagnosis.fault}"
     verdict = cause.failures[0]
-    unknown = verdict.verdict == "fail" and has_values(verdict)
+    unknown = verdict.verdict == "fail" and measured(verdict) is not None
     return f"{verdict.operation} {verdict.verdict}{', no known mistake' if unknown else ''}"
 
 

@@ -18,7 +18,7 @@ class _Closed(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """A mapping that has no other keys."""
 
 
-class ArgumentRuleEntry(_Closed, kw_only=True):
+class ArgumentRuleEntry(_Closed, frozen=True, kw_only=True):
     kind: Literal["real", "index", "count", "flag"]
     shape: str = "[]"
     optional: bool = False
@@ -27,7 +27,7 @@ class ArgumentRuleEntry(_Closed, kw_only=True):
         return ArgumentRule(kind=self.kind, shape=self.shape, optional=self.optional)
 
 
-class OperationEntry(_Closed, kw_only=True):
+class OperationEntry(_Closed, frozen=True, kw_only=True):
     summary: str
     arguments: dict[str, ArgumentRuleEntry]
     attributes: dict[str, ArgumentRuleEntry] = {}
@@ -36,11 +36,11 @@ class OperationEntry(_Closed, kw_only=True):
     rejects: dict[str, str] = {}
 
 
-class OperationsFile(_Closed, kw_only=True):
+class OperationsFile(_Closed, frozen=True, kw_only=True):
     operations: dict[str, OperationEntry]
 
 
-class ClauseEntry(_Closed, kw_only=True):
+class ClauseEntry(_Closed, frozen=True, kw_only=True):
     id: str
     text: str
     section: str
@@ -49,12 +49,12 @@ class ClauseEntry(_Closed, kw_only=True):
     unseparated: str | None = None
 
 
-class ClausesFile(_Closed, kw_only=True):
+class ClausesFile(_Closed, frozen=True, kw_only=True):
     document: str
     clauses: list[Any]
 
 
-class CaseEntry(_Closed, kw_only=True):
+class CaseEntry(_Closed, frozen=True, kw_only=True):
     """A case as written; exactly one of expect/none, reject, undefined, relate says what is due."""
 
     id: str
@@ -78,28 +78,28 @@ class CaseEntry(_Closed, kw_only=True):
     note: str | None = None
 
 
-class CasesFile(_Closed, kw_only=True):
+class CasesFile(_Closed, frozen=True, kw_only=True):
     operation: str
     cases: list[Any]
 
 
-class CentralDifferenceEntry(_Closed, kw_only=True):
+class CentralDifferenceEntry(_Closed, frozen=True, kw_only=True):
     step: Any
     within: Any
     dtype: Dtype = "float64"
 
 
-class FactEntry(CaseEntry, kw_only=True):
+class FactEntry(CaseEntry, frozen=True, kw_only=True):
     operation: str
     fault: str | None = None
     central_difference: CentralDifferenceEntry | None = None
 
 
-class FactsFile(_Closed, kw_only=True):
+class FactsFile(_Closed, frozen=True, kw_only=True):
     facts: list[Any]
 
 
-class ErratumEntry(_Closed, kw_only=True):
+class ErratumEntry(_Closed, frozen=True, kw_only=True):
     id: str
     document: str
     where: str
@@ -110,14 +110,14 @@ class ErratumEntry(_Closed, kw_only=True):
     cases: tuple[str, ...] = ()
 
 
-class ErrataFile(_Closed, kw_only=True):
+class ErrataFile(_Closed, frozen=True, kw_only=True):
     errata: list[Any]
 
 
-class RetiredEntry(_Closed, kw_only=True):
+class RetiredEntry(_Closed, frozen=True, kw_only=True):
     id: str
     reason: str
 
 
-class RetiredFile(_Closed, kw_only=True):
+class RetiredFile(_Closed, frozen=True, kw_only=True):
     retired: list[RetiredEntry]

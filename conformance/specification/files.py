@@ -10,7 +10,8 @@ import msgspec
 
 from conformance.errors import Problem, SpecificationError
 from conformance.model import Case, Clause, Erratum, Fact, Operation, Rejection, Undefined, Values
-from conformance.specification.build import Collector, build_case, build_fact
+from conformance.specification.build import build_case, build_fact
+from conformance.specification.collector import Collector
 from conformance.specification.documents import (
     CaseEntry,
     CasesFile,
@@ -159,9 +160,7 @@ class _Loader:
         self.retired = {entry.id: entry.reason for entry in (file.retired if file else ())}
         self.problems.extend(collect.problems)
 
-    def keep(
-        self, home: dict[str, Noun], noun: Noun, collect: Collector, *path: str | int
-    ) -> None:
+    def keep(self, home: dict[str, Noun], noun: Noun, collect: Collector, *path: str | int) -> None:
         if noun.id in home:
             collect.add((*path, "id"), f"{noun.id!r} is used twice")
         home[noun.id] = noun

@@ -33,7 +33,7 @@ class _ExactLoader(_BASE):  # type: ignore[misc]  # the base is chosen when the 
 
     yaml_implicit_resolvers: ClassVar[dict[str, Any]] = {}
 
-    def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:  # noqa: FBT001 -- PyYAML's signature
+    def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
         if node in self.constructed_objects or node in self.recursive_objects:
             raise _refuse("anchors and aliases are not allowed: write the value again", node)
         return super().construct_object(node, deep)

@@ -30,7 +30,7 @@ def parse_relation(
     kind = kinds[0]
     unknown = set(written) - {kind} - _KEYS[kind]
     if unknown:
-        raise Malformed(f"unknown key {sorted(unknown)[0]!r}", sorted(unknown)[0])
+        raise Malformed(f"unknown key {min(unknown)!r}", min(unknown))
     where = str(written.get("where", ""))
     parse_index(where)
     subject = written[kind]

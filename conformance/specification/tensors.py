@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from decimal import Decimal
-from typing import Any, get_args
+from typing import Any, TypeGuard, get_args
 
 from conformance.model import Number, Tensor, TensorDtype
 
@@ -67,7 +67,7 @@ def tensor(value: Any) -> Tensor:
     raise Malformed(f"expected numbers, got {type(value).__name__} {value!r}")
 
 
-def is_number(value: Any) -> bool:
+def is_number(value: Any) -> TypeGuard[Number]:
     """Whether ``value`` is an exact number (a flag is not)."""
     return isinstance(value, int | Decimal) and not isinstance(value, bool)
 
@@ -108,7 +108,9 @@ def _explicit(value: dict[str, Any]) -> Tensor:
         raise Malformed("data is a flat list of numbers, the last axis fastest", "data")
     if len(data) != math.prod(shape):
         needed = math.prod(shape)
-        raise Malformed(f"{len(data)} numbers for shape {list(shape)}, which needs {needed}", "data")
+        raise Malformed(
+            f"{len(data)} numbers for shape {list(shape)}, which needs {needed}", "data"
+        )
     return Tensor(shape=shape, data=tuple(data), dtype=dtype)
 
 
@@ -117,7 +119,7 @@ def _filled(value: Any) -> Tensor:
         raise Malformed("a fill is {seed, shape} with an optional scale and offset", "fill")
     unknown = set(value) - {"seed", "shape", "scale", "offset"}
     if unknown:
-        raise Malformed(f"unknown key {sorted(unknown)[0]!r}", "fill", sorted(unknown)[0])
+        raise Malformed(f"unknown key {min(unknown)!r}", "fill", min(unknown))
     if not isinstance(value["seed"], int) or isinstance(value["seed"], bool) or value["seed"] < 0:
         raise Malformed("the seed is a whole number, not negative", "fill", "seed")
     for name in ("scale", "offset"):

@@ -66,9 +66,9 @@ class Balls:
 
     def constant(self, name: Constant) -> np.ndarray:
         value = {
-            "sqrt_half": lambda: (arb(1) / 2).sqrt(),
+            "sqrt_half": (arb(1) / 2).sqrt,
             "two_over_sqrt_pi": lambda: 2 / arb.pi().sqrt(),
-            "sqrt_two_over_pi": lambda: (2 / arb.pi()).sqrt(),
+            "sqrt_two_over_pi": (2 / arb.pi()).sqrt,
         }[name]()
         return _elementwise(lambda _: value, np.empty((), dtype=object))
 

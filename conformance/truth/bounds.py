@@ -28,7 +28,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from conformance.precision import PRECISIONS, Precision
-from conformance.truth.tape import Node, ancestry, adjoints
+from conformance.truth.reverse import adjoints, ancestry
+from conformance.truth.tape import Node
 
 #: Covers second-order effects within the linearity guard, and the doubles the bound is made of.
 INFLATION = 1 + 2.0**-6
@@ -46,11 +47,13 @@ def first_order(
     """
     ordered = ancestry([node])
     with np.errstate(all="ignore"):
-        allowances = {
+        allowances: dict[str, list[np.ndarray]] = {
             precision.name: [ancestor.allowance(precision) for ancestor in ordered]
             for precision in precisions
         }
-        totals = {precision.name: np.zeros(node.shape) for precision in precisions}
+        totals: dict[str, np.ndarray] = {
+            precision.name: np.zeros(node.shape) for precision in precisions
+        }
         for position in range(node.value.size):
             seed = np.zeros(node.shape)
             seed.reshape(-1)[position] = 1.0
@@ -75,5 +78,7 @@ def largest(bounds: Sequence[dict[str, np.ndarray]]) -> dict[str, np.ndarray]:
     """The element-wise largest of the bounds of several forms, by precision name."""
     merged = dict(bounds[0])
     for other in bounds[1:]:
-        merged = {name: np.asarray(np.maximum(total, other[name])) for name, total in merged.items()}
+        merged = {
+            name: np.asarray(np.maximum(total, other[name])) for name, total in merged.items()
+        }
     return merged

@@ -80,10 +80,10 @@ def _from_frozen(specification: Specification, truth: Truth) -> Iterable[Problem
 def _from_oracle(
     specification: Specification, truth: Truth, progress: Progress
 ) -> Iterable[Problem]:
-    from conformance.truth.facts import about_fact  # noqa: PLC0415 -- the oracle on demand
-    from conformance.truth.faults import catalogue  # noqa: PLC0415
-    from conformance.truth.freeze import kills, prove_all  # noqa: PLC0415
-    from conformance.truth.kills import SEPARATES  # noqa: PLC0415
+    from conformance.truth.facts import about_fact
+    from conformance.truth.faults import catalogue
+    from conformance.truth.freeze import kills, prove_all
+    from conformance.truth.kills import SEPARATES
 
     excused = _excused(specification)
     results = list(prove_all(specification, progress))

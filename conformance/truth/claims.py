@@ -40,7 +40,9 @@ def about_values(case: Case, proof: Proof, truth: CaseTruth) -> list[str]:
     due = case.expectation
     if isinstance(due, Relations):
         return [
-            problem for relation in due.relate for problem in _relation(case, relation, proof, truth)
+            problem
+            for relation in due.relate
+            for problem in _relation(case, relation, proof, truth)
         ]
     assert isinstance(due, Values)
     return figures(due, truth)
@@ -68,7 +70,9 @@ def _figure(name: str, claimed: Tensor, proven: Proven) -> list[str]:
         for index, number, text in zip(places, claimed.data, proven.text.reshape(-1), strict=True)
         if not agrees(number, Decimal(text))
     ]
-    return [f"{name}{list(index)} is {number}, the oracle says {text}" for index, number, text in wrong]
+    return [
+        f"{name}{list(index)} is {number}, the oracle says {text}" for index, number, text in wrong
+    ]
 
 
 def agrees(claimed: Number, value: Decimal) -> bool:
@@ -135,5 +139,3 @@ def _visible(case: Case, relation: Differ | Less, proof: Proof, truth: CaseTruth
         if measured.ratio is None or not measured.ratio * SEPARATES < 1:
             problems.append(f"relate: not visible in {dtype}: {measured.message or 'too small'}")
     return problems
-
-

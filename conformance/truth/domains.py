@@ -86,7 +86,7 @@ class Doubles:
         return np.asarray(a @ b)
 
     def magnitude(self, values: np.ndarray) -> np.ndarray:
-        return np.abs(values)
+        return np.asarray(np.abs(values))
 
     def sign(self, values: np.ndarray) -> np.ndarray:
-        return np.sign(values)
+        return np.asarray(np.sign(values))

@@ -10,7 +10,8 @@ import numpy as np
 
 from conformance.model import Case, FromOutput, Mode, Question, Tensor
 from conformance.truth.reference import Reference
-from conformance.truth.tape import Node, Tape, adjoints
+from conformance.truth.reverse import adjoints
+from conformance.truth.tape import Node, Tape
 
 #: Results by call and output name; for ``vjp`` the output is the argument differentiated.
 Results: TypeAlias = dict[tuple[str, str], Node]
@@ -52,7 +53,7 @@ def evaluate_question(reference: Reference, tape: Tape, question: Question) -> O
     )
 
 
-def evaluate(  # noqa: PLR0913 -- a question is all of these
+def evaluate(
     reference: Reference,
     operation: str,
     mode: Mode,
@@ -91,4 +92,3 @@ def _given(tape: Tape, value: Any) -> Any:
     if isinstance(value, float):
         return tape.floats(np.array(value))
     return value
-

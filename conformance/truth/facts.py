@@ -31,7 +31,9 @@ def about_fact(fact: Fact, operation: Operation) -> list[str]:
     try:
         proof = prove(case, operation)
         if fact.fault is not None:
-            proof = Proof(prove_values(case, operation, catalogue()[fact.fault]()).values, proof.bounds)
+            proof = Proof(
+                prove_values(case, operation, catalogue()[fact.fault]()).values, proof.bounds
+            )
         truth = thaw(freeze_case(case, proof))
     except (Rejected, Impossible, NotProven) as error:
         return [f"can't be evaluated: {error}"]

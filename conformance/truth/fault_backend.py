@@ -20,7 +20,7 @@ class FaultBackend:
         """``name`` is that of a fault, without the prefix. Raises UsageError for any other."""
         faults = catalogue()
         if name not in faults:
-            from difflib import get_close_matches  # noqa: PLC0415 -- only on the way out
+            from difflib import get_close_matches
 
             near = get_close_matches(name, faults, n=3) or list(faults)
             hint = f"near names: {', '.join(near)}; `conformance list faults` shows all"

@@ -7,8 +7,9 @@ largest over the reference and the forms.
 
 from __future__ import annotations
 
+from conformance.truth.functions import erfc, sqrt
 from conformance.truth.reference import Reference
-from conformance.truth.tape import Node, erfc, sqrt
+from conformance.truth.tape import Node
 
 
 class ComplementaryError(Reference):

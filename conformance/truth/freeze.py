@@ -70,7 +70,7 @@ def prove_case(case: Case, operation: Operation) -> ProvenCase:
     for name, fault in catalogue().items():
         effects = effect(case, operation, proof, truth, fault)
         if any(effects.values()):
-            result.effects[name] = dict(effects)
+            result.effects[name] = {str(dtype): size for dtype, size in effects.items()}
     return result
 
 

@@ -16,7 +16,8 @@ from conformance.truth.domains import Doubles
 from conformance.truth.evaluate import Impossible, Results, evaluate_case
 from conformance.truth.forms import FORMS
 from conformance.truth.reference import Reference
-from conformance.truth.tape import Node, Tape, ancestry
+from conformance.truth.reverse import ancestry
+from conformance.truth.tape import Node, Tape
 
 #: How many patterns of random signs the linearity guard tries.
 _PATTERNS = 6
@@ -80,11 +81,8 @@ def _distinct(forms: list[Results], key: tuple[str, str]) -> list[Node]:
 
 def _shape_of_computation(node: Node) -> tuple[object, ...]:
     """Two computations of equal shape have equal bounds: the same steps on the same values."""
-
-
     return tuple(
-        (ancestor.shape, ancestor.steps, ancestor.value.tobytes())
-        for ancestor in ancestry([node])
+        (ancestor.shape, ancestor.steps, ancestor.value.tobytes()) for ancestor in ancestry([node])
     )
 
 
@@ -120,9 +118,7 @@ def _disturbed(
         return {key: node.value for key, node in results.items()}
 
 
-def _signs(
-    target: Precision, seed: tuple[int, int], scale: float
-) -> Callable[[Node], np.ndarray]:
+def _signs(target: Precision, seed: tuple[int, int], scale: float) -> Callable[[Node], np.ndarray]:
     generator = np.random.default_rng(seed)
 
     def disturb(node: Node) -> np.ndarray:

@@ -11,7 +11,8 @@ Every weight is [in, out]; a name such as ``[..., d]`` is a shape with any numbe
 from __future__ import annotations
 
 from conformance.errors import Rejected
-from conformance.truth.tape import Node, erf, sqrt
+from conformance.truth.functions import erf, sqrt
+from conformance.truth.tape import Node
 
 
 class Reference:

@@ -18,7 +18,7 @@ Numerical Algorithms", 2nd ed., section 3.1).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Any, TypeAlias
 
@@ -26,7 +26,7 @@ import numpy as np
 
 from conformance.model import Number, Tensor
 from conformance.precision import Precision
-from conformance.truth.domains import Constant, Domain, Function
+from conformance.truth.domains import Constant, Domain
 
 #: Takes the adjoint of a node; gives the adjoint of each parent (None: it has none).
 Pullback: TypeAlias = Callable[["Node"], Sequence["Node | None"]]
@@ -43,9 +43,7 @@ class Tape:
     whether an error bound of first order can be trusted.
     """
 
-    def __init__(
-        self, domain: Domain, disturb: Callable[[Node], np.ndarray] | None = None
-    ) -> None:
+    def __init__(self, domain: Domain, disturb: Callable[[Node], np.ndarray] | None = None) -> None:
         self.domain = domain
         self._disturb = disturb
 
@@ -77,7 +75,7 @@ class Node:
     __slots__ = ("extent", "factor", "parents", "pullback", "rule", "steps", "tape", "value")
     __array_ufunc__ = None  # NumPy arrays leave arithmetic with nodes to the nodes
 
-    def __init__(  # noqa: PLR0913 -- a node is all of these
+    def __init__(
         self,
         value: np.ndarray,
         parents: tuple[Node, ...],
@@ -88,7 +86,7 @@ class Node:
         steps: int = 0,
         rule: Pullback | None = None,
     ) -> None:
-        self.tape = parents[0].tape
+        self.tape: Tape = parents[0].tape
         self.value = np.asarray(value)  # NumPy unwraps objects of rank 0
         self.parents = parents
         self.pullback = pullback
@@ -108,7 +106,7 @@ class Node:
 
     def magnitude(self) -> np.ndarray:
         """Absolute values as doubles."""
-        return self.tape.domain.magnitude(self.value)
+        return np.asarray(self.tape.domain.magnitude(self.value))
 
     def allowance(self, precision: Precision) -> np.ndarray:
         """The error that one honest evaluation of this node may add, as doubles."""
@@ -199,7 +197,9 @@ class Leaf(Node):
 
     __slots__ = ("exact",)
 
-    def __init__(self, tape: Tape, value: np.ndarray, exact: Sequence[Number | Fraction] | None):
+    def __init__(
+        self, tape: Tape, value: np.ndarray, exact: Sequence[Number | Fraction] | None
+    ) -> None:
         self.tape = tape
         self.value = np.asarray(value)  # NumPy unwraps objects of rank 0
         self.parents = ()
@@ -216,7 +216,7 @@ class Leaf(Node):
         if self.exact is None:
             return np.zeros(self.shape)
         inexact = [not _representable(number, precision) for number in self.exact]
-        return np.reshape(inexact, self.shape) * super().allowance(precision)
+        return np.asarray(np.reshape(inexact, self.shape) * super().allowance(precision))
 
 
 def _representable(number: Number | Fraction, precision: Precision) -> bool:
@@ -334,79 +334,5 @@ def _unbroadcast(g: Node, shape: tuple[int, ...]) -> Node:
     leading = tuple(range(g.ndim - len(shape)))
     if leading:
         g = g.sum(leading)
-    stretched = tuple(
-        axis for axis, size in enumerate(shape) if size == 1 and g.shape[axis] != 1
-    )
+    stretched = tuple(axis for axis, size in enumerate(shape) if size == 1 and g.shape[axis] != 1)
     return g.sum(stretched, keepdims=True) if stretched else g
-
-
-def _unary(
-    function: Function, a: Node, factor: Factor, derivative: Callable[[Node], Node]
-) -> Node:
-    with np.errstate(all="ignore"):
-        value = a.tape.domain.apply(function, a.value)
-    node = Node(value, (a,), lambda g: (g * derivative(node),), factor=factor, steps=1)
-    return node
-
-
-def sqrt(a: Node) -> Node:
-    """The square root, to 1 ulp."""
-    with np.errstate(all="ignore"):
-        value = a.tape.domain.apply("sqrt", a.value)
-    root = Node(value, (a,), lambda g: (g / (root + root),), factor=2.0, steps=1)
-    return root
-
-
-def exp(a: Node) -> Node:
-    """The exponential, to (3 + 2|t|) ulp."""
-    return _unary("exp", a, 2 * (3 + 2 * a.magnitude()), lambda y: y)
-
-
-def erf(a: Node) -> Node:
-    """The error function, to 5 ulp."""
-    return _unary("erf", a, 10.0, lambda _: exp(-(a * a)) * a.tape.constant("two_over_sqrt_pi"))
-
-
-def erfc(a: Node) -> Node:
-    """The complementary error function, to 16 ulp."""
-    return _unary("erfc", a, 32.0, lambda _: -(exp(-(a * a)) * a.tape.constant("two_over_sqrt_pi")))
-
-
-# ---------------------------------------------------------------------------- reverse mode
-
-
-def ancestry(nodes: Iterable[Node]) -> list[Node]:
-    """``nodes`` and all they were computed from, parents before children."""
-    seen: set[int] = set()
-    ordered: list[Node] = []
-    stack = [(node, False) for node in nodes]
-    while stack:
-        node, done = stack.pop()
-        if done:
-            ordered.append(node)
-        elif id(node) not in seen:
-            seen.add(id(node))
-            stack.append((node, True))
-            stack.extend((parent, False) for parent in node.parents)
-    return ordered
-
-
-def adjoints(
-    output: Node, seed: Node, ordered: Sequence[Node] | None = None, *, errors: bool = False
-) -> Mapping[int, Node]:
-    """The derivative of <seed, output> with respect to every node, by ``id``.
-
-    A node that the output does not depend on has none. ``errors`` asks how errors propagate, by
-    the derivatives; gradients follow the rules.
-    """
-    found: dict[int, Node] = {id(output): seed}
-    for node in reversed(ordered if ordered is not None else ancestry([output])):
-        adjoint = found.get(id(node))
-        if adjoint is None:
-            continue
-        shares = node.pullback(adjoint) if errors else node.rule(adjoint)
-        for parent, share in zip(node.parents, shares, strict=True):
-            if share is not None:
-                before = found.get(id(parent))
-                found[id(parent)] = share if before is None else before + share
-    return found

@@ -8,7 +8,8 @@ import numpy as np
 
 from conformance.model import Tensor
 from conformance.truth.faults import Fault
-from conformance.truth.tape import Node, exp
+from conformance.truth.functions import exp
+from conformance.truth.tape import Node
 
 
 class TanhGelu(Fault):
@@ -21,7 +22,8 @@ class TanhGelu(Fault):
         """(1 + tanh(s)) / 2 = 1 / (1 + exp(-2 s)), s = sqrt(2/pi) (x + 0.044715 x^3)."""
         cubic = x.tape.leaf(Tensor(shape=(), data=(Decimal("0.044715"),)))
         s = (x + cubic * (x * x * x)) * x.tape.constant("sqrt_two_over_pi")
-        return 1 / (1 + exp(-(s + s)))
+        half: Node = 1 / (1 + exp(-(s + s)))
+        return half
 
 
 class Relu(Fault):

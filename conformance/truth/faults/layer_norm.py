@@ -6,7 +6,8 @@ from decimal import Decimal
 
 from conformance.model import Tensor
 from conformance.truth.faults import Fault
-from conformance.truth.tape import Node, sqrt
+from conformance.truth.functions import sqrt
+from conformance.truth.tape import Node
 
 
 class SampleVariance(Fault):

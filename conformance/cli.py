@@ -1,0 +1,187 @@
+"""The command ``conformance``: a thin edge, each command a few calls into the house.
+
+Only click is imported when the command starts; everything else when a command needs it.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from conformance import __version__
+from conformance.errors import ConformanceError
+from conformance.layout import LATEST_REPORTS, SPEC
+
+#: The exit code when the kit itself is at fault, so that it never looks like a verdict.
+DEFECT = 70
+
+_spec_option = click.option(
+    "--spec",
+    type=click.Path(path_type=Path, exists=True, file_okay=False),
+    default=SPEC,
+    show_default="the specification of the kit",
+    help="Folder of another specification.",
+)
+_json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(__version__, prog_name="conformance")
+def cli() -> None:
+    """Prove which rules of the transformer decoder's specification an implementation keeps.
+
+    A BACKEND is numpy, torch or jax, a file mine.py[:Class], a package.module:Class, or
+    fault:NAME, the reference with one known mistake.
+    """
+
+
+@cli.command()
+@click.argument("backends", nargs=-1, metavar="[BACKEND]...")
+@click.option("--select", multiple=True, metavar="PATTERN", help="A glob, or a part of a case id.")
+@click.option(
+    "--dtype",
+    "dtypes",
+    multiple=True,
+    type=click.Choice(["float64", "float32"]),
+    help="Repeatable.",
+)
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    default=LATEST_REPORTS,
+    show_default=True,
+    help="Folder for the reports.",
+)
+@_spec_option
+def run(
+    backends: tuple[str, ...],
+    select: tuple[str, ...],
+    dtypes: tuple[str, ...],
+    out: Path,
+    spec: Path,
+) -> int:
+    r"""Judge backends and write their reports.
+
+    Without BACKEND, every bundled one whose library is installed.
+
+    \b
+    Exit code: 0 all that was judged passed   1 a fail or an error
+               2 a wrong command or a faulty specification
+               3 a crash or a timeout         4 nothing received a verdict
+    """
+    from conformance import runner, terminal
+    from conformance.specification import load
+
+    if not backends:
+        terminal.say_missing_backends()
+    with terminal.progress() as progress:
+        reports = runner.run(
+            backends,
+            select=select,
+            dtypes=dtypes or ("float64", "float32"),  # type: ignore[arg-type] # click has checked
+            out=out,
+            specification=load(spec),
+            progress=progress,
+        )
+    terminal.show_reports(reports, out)
+    return runner.exit_code(reports)
+
+
+@cli.command("list")
+@click.argument("what", type=click.Choice(["cases", "operations", "clauses", "faults", "backends"]))
+@click.option("--select", multiple=True, metavar="PATTERN", help="Only cases; as for run.")
+@_json_option
+@_spec_option
+def list_(what: str, select: tuple[str, ...], as_json: bool, spec: Path) -> None:
+    """List cases, operations, clauses, faults or backends."""
+    from conformance import listing
+
+    rows = listing.rows(what, spec, select)
+    if as_json:
+        click.echo(listing.as_json(rows))
+        return
+    for line in listing.lines(rows):
+        click.echo(line)
+
+
+@cli.command()
+@click.argument("case")
+@_spec_option
+def show(case: str, spec: Path) -> None:
+    """Show one CASE: what it asks, what is due, and the clauses it shows."""
+    from conformance import listing
+
+    for line in listing.show(case, spec):
+        click.echo(line)
+
+
+@cli.command()
+@click.option("--quick", is_flag=True, help="Without the oracle: figures against frozen truth.")
+@_spec_option
+def check(quick: bool, spec: Path) -> None:
+    """Prove the specification: its figures and relations, its truth, its kill of every fault."""
+    from conformance import terminal
+    from conformance.specification import load
+    from conformance.truth.check import check as check_specification
+
+    specification = load(spec)
+    with terminal.progress() as progress:
+        check_specification(
+            specification,
+            quick=quick,
+            progress=lambda done, planned: progress("proving", done, planned),
+        )
+    cases, facts = len(specification.cases), len(specification.facts)
+    proof = "hold to the frozen truth" if quick else "are proven"
+    click.echo(f"{cases} cases, {facts} facts and {len(specification.clauses)} clauses {proof}.")
+
+
+@cli.command()
+@_spec_option
+def freeze(spec: Path) -> None:
+    """Prove every case and write the truth: values, bounds and sharpest kills."""
+    from conformance import terminal
+    from conformance.specification import load
+    from conformance.truth.freeze import prove_all, write
+
+    specification = load(spec)
+    with terminal.progress() as progress:
+        results = list(
+            prove_all(specification, lambda done, planned: progress("proving", done, planned))
+        )
+    for path in write(results, spec / "truth"):
+        click.echo(f"wrote {path}")
+    click.echo("`conformance check` says whether it all holds.")
+
+
+def main() -> None:
+    """Run the command line and exit with the code of the design."""
+    try:
+        code = cli.main(standalone_mode=False)
+    except ConformanceError as error:
+        click.echo(f"conformance: {error}", err=True)
+        sys.exit(error.exit_code)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(2)
+    except (click.Abort, KeyboardInterrupt):
+        click.echo("conformance: interrupted", err=True)
+        sys.exit(130)
+    except BrokenPipeError:  # the reader of our output has gone, as in `| head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(0)
+    except Exception:
+        import traceback
+
+        traceback.print_exc()
+        click.echo("conformance: this is a defect of the kit, not of your backend.", err=True)
+        sys.exit(DEFECT)
+    sys.exit(_code(code))
+
+
+def _code(returned: Any) -> int:
+    return returned if isinstance(returned, int) else 0

@@ -1,0 +1,153 @@
+"""Builds the calls of a case: what each question is given, in exact numbers."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any
+
+import msgspec
+
+from conformance.model import Call, FromOutput, Operation, Tensor
+from conformance.precision import PRECISIONS
+from conformance.specification import slices
+from conformance.specification.collector import Collector
+from conformance.specification.documents import CaseEntry
+from conformance.specification.reader import Path_
+from conformance.specification.tensors import Malformed, is_number, tensor
+
+#: The smallest and the largest magnitude of each dtype, exactly.
+_RANGES = {
+    name: (Decimal(precision.ulp(0.0)), Decimal(precision.largest))
+    for name, precision in PRECISIONS.items()
+}
+
+
+def build_calls(
+    entry: CaseEntry, operation: Operation, path: Path_, collect: Collector
+) -> dict[str, Call]:
+    if (entry.given is None) == (entry.calls is None):
+        collect.add(path, "write either given (one call) or calls (several)")
+        return {}
+    written = {"": entry.given} if entry.given is not None else (entry.calls or {})
+    calls: dict[str, Call] = {}
+    for name, given in written.items():
+        where = (*path, "calls", name) if name else (*path, "given")
+        call = _call(entry, given or {}, calls, operation, where, path, collect)
+        if call is not None:
+            _check_call(call, operation, entry, where, collect)
+            calls[name] = call
+    return calls
+
+
+def _call(
+    entry: CaseEntry,
+    written: dict[str, Any],
+    earlier: dict[str, Call],
+    operation: Operation,
+    where: Path_,
+    path: Path_,
+    collect: Collector,
+) -> Call | None:
+    if "like" in written:
+        return _changed_call(written, earlier, where, collect)
+    given: dict[str, Any] = {}
+    for name, value in written.items():
+        with collect.at(*where, name):
+            given[name] = _given(value, name, operation, earlier)
+    upstream: dict[str, Tensor] = {}
+    for name, value in entry.upstream.items():
+        with collect.at(*path, "upstream", name):
+            upstream[name] = tensor(value)
+    wrt = entry.wrt or tuple(name for name in operation.differentiable if name in given)
+    return Call(given=given, upstream=upstream, wrt=wrt if entry.mode == "vjp" else ())
+
+
+def _given(value: Any, name: str, operation: Operation, earlier: dict[str, Call]) -> Any:
+    """The exact value of one argument: a tensor, a scalar attribute, or an earlier output."""
+    rule = operation.rule(name)
+    if rule is None:
+        known = ", ".join((*operation.arguments, *operation.attributes))
+        raise Malformed(f"{operation.name} has no argument {name!r}; it has {known}")
+    if name in operation.attributes:
+        wanted = bool if rule.kind == "flag" else int if rule.kind == "count" else (int, Decimal)
+        if not isinstance(value, wanted) or (rule.kind != "flag" and isinstance(value, bool)):
+            raise Malformed(f"{name} is one {rule.kind}, not {value!r}")
+        return Decimal(value) if rule.kind == "real" else value
+    if isinstance(value, dict) and set(value) == {"from"}:
+        call, _, output = str(value["from"]).partition(".")
+        if call not in earlier or output not in operation.outputs:
+            raise Malformed(f"{value['from']!r} is not call.output of an earlier call", "from")
+        return FromOutput(call=call, output=output)
+    found = tensor(value)
+    if rule.kind == "index" and found.dtype == "real":
+        return msgspec.structs.replace(found, dtype="int64")
+    return found
+
+
+def _changed_call(
+    written: dict[str, Any], earlier: dict[str, Call], where: Path_, collect: Collector
+) -> Call | None:
+    """A call that differs from another only in what ``set`` names."""
+    unknown = set(written) - {"like", "set"}
+    if unknown or not isinstance(written.get("set", {}), dict):
+        collect.add(where, "a changed call has only like: <call> and set: {argument[slice]: value}")
+        return None
+    base = earlier.get(written["like"])
+    if base is None:
+        collect.add((*where, "like"), f"{written['like']!r} is not an earlier call")
+        return None
+    given, upstream = dict(base.given), dict(base.upstream)
+    for target, value in written.get("set", {}).items():
+        with collect.at(*where, "set", target):
+            name, index = slices.parse_target(target)
+            home: dict[str, Any] = given
+            if name == "upstream":
+                home, name = upstream, next(iter(upstream), "")
+            if name not in home:
+                raise Malformed(f"call {written['like']!r} is not given {name!r}")
+            if index or isinstance(home[name], Tensor):
+                new = tensor(value)
+                old = home[name]
+                home[name] = slices.assign(old, index, new) if index or not new.shape else new
+            elif is_number(value):
+                home[name] = Decimal(value) if isinstance(home[name], Decimal) else value
+            else:
+                raise Malformed(f"{name} is one number, not {value!r}")
+    return Call(given=given, upstream=upstream, wrt=base.wrt)
+
+
+def _check_call(
+    call: Call, operation: Operation, entry: CaseEntry, where: Path_, collect: Collector
+) -> None:
+    """Notes what is missing, superfluous or outside the dtypes of the case."""
+    for name, rule in {**operation.arguments, **operation.attributes}.items():
+        if name not in call.given and not rule.optional:
+            collect.add(where, f"{operation.name} needs {name!r}")
+    if entry.mode == "vjp":
+        if set(call.upstream) != set(operation.outputs):
+            wanted = ", ".join(operation.outputs)
+            collect.add(where[: len(where) - 1], f"mode vjp needs upstream for {wanted}")
+        for name in call.wrt:
+            if name not in operation.differentiable or name not in call.given:
+                collect.add(where[: len(where) - 1], f"wrt names {name!r}, which has no gradient")
+    elif call.upstream or entry.wrt:
+        collect.add(where[: len(where) - 1], "upstream and wrt belong to mode: vjp")
+    _check_ranges({**call.given, **call.upstream}, entry, where, collect)
+
+
+def _check_ranges(
+    values: dict[str, Any], entry: CaseEntry, where: Path_, collect: Collector
+) -> None:
+    """Notes the numbers that a dtype of the case can't hold, the first of each argument."""
+    for name, value in values.items():
+        numbers: tuple[Any, ...] = value.data if isinstance(value, Tensor) else (value,)
+        for dtype in entry.dtypes:
+            smallest, largest = _RANGES[dtype]
+            outside = [
+                number
+                for number in filter(is_number, numbers)
+                if abs(number) > largest or 0 < abs(number) < smallest
+            ]
+            if outside:
+                message = f"{outside[0]} is outside {dtype}: name the dtypes of this case"
+                collect.add((*where, name), message)

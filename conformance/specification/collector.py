@@ -1,0 +1,51 @@
+"""Collects every fault of a document, so that none hides another."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+import msgspec
+
+from conformance.errors import Problem
+from conformance.specification.reader import Document, Path_
+from conformance.specification.tensors import Malformed
+
+Entry = TypeVar("Entry", bound=msgspec.Struct)
+
+_PATH_STEP = re.compile(r"\.([A-Za-z_][\w-]*)|\[(\d+|\.\.\.)\]")
+_UNKNOWN_FIELD = re.compile(r"unknown field `(.*?)`")
+
+
+class Collector:
+    """Faults of one document; ``at`` notes a malformed value and lets the work go on."""
+
+    def __init__(self, document: Document) -> None:
+        self.document = document
+        self.problems: list[Problem] = []
+
+    def add(self, path: Path_, message: str) -> None:
+        self.problems.append(self.document.problem(path, message))
+
+    @contextmanager
+    def at(self, *path: str | int) -> Iterator[None]:
+        try:
+            yield
+        except Malformed as fault:
+            self.add((*path, *fault.path), str(fault))
+
+    def convert(self, value: Any, kind: type[Entry], *path: str | int) -> Entry | None:
+        """``value`` as ``kind``, or None after noting what does not fit."""
+        try:
+            return msgspec.convert(value, kind)
+        except msgspec.ValidationError as error:
+            message, _, where = str(error).partition(" - at `$")
+            steps = [int(i) if i.isdigit() else k for k, i in _PATH_STEP.findall(where) if i or k]
+            unknown = _UNKNOWN_FIELD.search(message)
+            if unknown:
+                message = f"unknown key {unknown[1]!r}; known: {', '.join(kind.__struct_fields__)}"
+                steps.append(unknown[1])
+            self.add((*path, *steps), message.replace("Object missing", "missing"))
+            return None

@@ -1,0 +1,59 @@
+"""What a person sees while and after a run: a progress bar on a terminal, then the summary."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import click
+
+from conformance.harness.load import bundled, install_line, installed
+from conformance.model import Report
+from conformance.report.text import summary_lines
+
+Progress = Callable[[str, int, int], None]
+
+
+@contextmanager
+def progress() -> Iterator[Progress]:
+    """A bar on standard error while the block runs; nothing at all where it is no terminal."""
+    if not sys.stderr.isatty():
+        yield lambda _name, _done, _planned: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import Progress as Bar
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+    )
+    with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
+        tasks = {}
+
+        def advance(name: str, done: int, planned: int) -> None:
+            if name not in tasks:
+                tasks[name] = bar.add_task(name, total=planned)
+            bar.update(tasks[name], completed=done)
+
+        yield advance
+
+
+def say_missing_backends() -> None:
+    """Name the bundled backends whose library is not installed, with the line that installs it."""
+    for name in bundled():
+        if not installed(name):
+            click.echo(f"{name} is not installed and not run; {install_line(name)}", err=True)
+
+
+def show_reports(reports: Sequence[Report], out: Path) -> None:
+    """The summary of every report, root causes first, and where the reports are."""
+    for report in reports:
+        for line in summary_lines(report):
+            click.echo(line)
+        click.echo("")
+    click.echo(f"Reports: {out / 'README.md'}")

@@ -1,0 +1,40 @@
+"""The functions of a tape, element by element; their accuracy is explained in ``tape``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from conformance.truth.domains import Function
+from conformance.truth.tape import Factor, Node
+
+
+def _unary(function: Function, a: Node, factor: Factor, derivative: Callable[[Node], Node]) -> Node:
+    with np.errstate(all="ignore"):
+        value = a.tape.domain.apply(function, a.value)
+    node = Node(value, (a,), lambda g: (g * derivative(node),), factor=factor, steps=1)
+    return node
+
+
+def sqrt(a: Node) -> Node:
+    """The square root, to 1 ulp."""
+    with np.errstate(all="ignore"):
+        value = a.tape.domain.apply("sqrt", a.value)
+    root = Node(value, (a,), lambda g: (g / (root + root),), factor=2.0, steps=1)
+    return root
+
+
+def exp(a: Node) -> Node:
+    """The exponential, to (3 + 2|t|) ulp."""
+    return _unary("exp", a, 2 * (3 + 2 * a.magnitude()), lambda y: y)
+
+
+def erf(a: Node) -> Node:
+    """The error function, to 5 ulp."""
+    return _unary("erf", a, 10.0, lambda _: exp(-(a * a)) * a.tape.constant("two_over_sqrt_pi"))
+
+
+def erfc(a: Node) -> Node:
+    """The complementary error function, to 16 ulp."""
+    return _unary("erfc", a, 32.0, lambda _: -(exp(-(a * a)) * a.tape.constant("two_over_sqrt_pi")))

@@ -1,0 +1,44 @@
+"""Reverse mode: the derivative of an output with respect to everything it was computed from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from conformance.truth.tape import Node
+
+
+def ancestry(nodes: Iterable[Node]) -> list[Node]:
+    """``nodes`` and all they were computed from, parents before children."""
+    seen: set[int] = set()
+    ordered: list[Node] = []
+    stack = [(node, False) for node in nodes]
+    while stack:
+        node, done = stack.pop()
+        if done:
+            ordered.append(node)
+        elif id(node) not in seen:
+            seen.add(id(node))
+            stack.append((node, True))
+            stack.extend((parent, False) for parent in node.parents)
+    return ordered
+
+
+def adjoints(
+    output: Node, seed: Node, ordered: Sequence[Node] | None = None, *, errors: bool = False
+) -> Mapping[int, Node]:
+    """The derivative of <seed, output> with respect to every node, by ``id``.
+
+    A node that the output does not depend on has none. ``errors`` asks how errors propagate, by
+    the derivatives; gradients follow the rules.
+    """
+    found: dict[int, Node] = {id(output): seed}
+    for node in reversed(ordered if ordered is not None else ancestry([output])):
+        adjoint = found.get(id(node))
+        if adjoint is None:
+            continue
+        shares = node.pullback(adjoint) if errors else node.rule(adjoint)
+        for parent, share in zip(node.parents, shares, strict=True):
+            if share is not None:
+                before = found.get(id(parent))
+                found[id(parent)] = share if before is None else before + share
+    return found

@@ -1,0 +1,100 @@
+"""What a run says at its end: totals, and root causes first."""
+
+import math
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from conformance.report import text
+from conformance.report.causes import FAILURES, root_causes
+
+
+def test_the_summary_tells_what_to_mend_first(make):
+    """Totals come first, then faults, undiagnosed operations, dependants, and the next step."""
+    lines = text.summary_lines(make.mixed())
+    assert "\n".join(lines) == (
+        "mine: 4 pass, 5 fail, 1 error, 1 crash, 1 timeout, 1 unsupported, 1 no-verdict of 14; "
+        "cut short: 6 of 20 planned were not run\n"
+        "worst that passes: 34 % of the bound, layer-norm/rank [evaluate float32]\n"
+        "unsupported: gelu 1\n"
+        "no-verdict: gelu 1\n"
+        "rejected with another kind than specified: linear 1\n"
+        "\n"
+        "what to mend, root causes first:\n"
+        "1. fault sample-variance: 2 of 8 failures (layer_norm 1; "
+        "dependants block 1; float64 only)\n"
+        "   The variance was divided by d - 1.\n"
+        "   breaks LN-POPULATION-VARIANCE; mend: Divide by d.\n"
+        "   worst: layer-norm/two-features [evaluate float64]\n"
+        "   y[0, 1]: got 0.7071, want 0.99999500003749968750; "
+        "error 6.6e+13 x the bound 4.44e-15 (2.6e+15 ulp, 0.5 correct digits)\n"
+        "2. gelu fail, no known mistake: 1 of 8 failures (gelu 1)\n"
+        "   clauses: LN-MEAN, LN-POPULATION-VARIANCE\n"
+        "   worst: gelu/far [evaluate float64]\n"
+        "   a|b `c` ```\n"
+        "   y[0, 1]: got NaN, want 0.99999500003749968750; "
+        "error beyond any multiple of the bound 4.44e-15 (2.6e+15 ulp, 0.5 correct digits)\n"
+        "3. linear fail: 1 of 8 failures (linear 1)\n"
+        "   clauses: LN-AFFINE\n"
+        "   worst: linear/valid [evaluate float64]\n"
+        "   rejected valid arguments: a|b `c` ```\n"
+        "and 3 more: linear crash 1, linear timeout 1, linear error 1\n"
+        "dependants: block 1; mend layer_norm first\n"
+        "next: conformance explain layer-norm/two-features"
+    )
+
+
+def test_a_passing_summary_has_nothing_to_mend(make):
+    """Where all pass, the summary is the totals and the worst share of the bound."""
+    assert text.summary_lines(make.report(make.passing())) == (
+        "mine: 1 pass, 0 fail of 1",
+        "worst that passes: 12 % of the bound, layer-norm/affine [evaluate float64]",
+    )
+
+
+def test_a_run_without_any_verdict_says_so(make):
+    """A backend that supports nothing has not passed."""
+    lines = text.summary_lines(make.report(make.bare("gelu/none", "unsupported", "")))
+    assert lines == (
+        "mine: 0 pass, 0 fail, 1 unsupported of 1",
+        "unsupported: layer_norm 1",
+        "nothing received a verdict",
+    )
+
+
+def test_the_fault_that_explains_most_comes_first(make):
+    """Faults go by count; one that explains all the same failures is named beside the other."""
+    verdicts = [
+        make.failing(f"layer-norm/{n}", diagnosis=(make.SAMPLE, make.OUTSIDE)) for n in range(2)
+    ]
+    causes = root_causes([make.failing("gelu/x", diagnosis=(make.OUTSIDE,)), *verdicts]).roots
+    assert [(cause.diagnosis, cause.coinciding) for cause in causes] == [(make.OUTSIDE, ())]
+    (cause,) = root_causes(verdicts).roots
+    assert (cause.diagnosis, cause.coinciding) == (make.SAMPLE, (make.OUTSIDE,))
+    lines = text.cause_lines(make.report(*verdicts))
+    assert lines[4] == "   explained by eps-outside as well; these cases can't tell them apart"
+
+
+def test_the_worst_failure_is_one_of_the_operation_itself(make):
+    """A dependant may be further off, but the root is where to look; no number is beyond any."""
+    own = [
+        make.failing("layer-norm/a", diagnosis=(make.SAMPLE,), ratio=ratio)
+        for ratio in (2.0, math.nan)
+    ]
+    far = make.failing("block/a", operation="block", because="layer_norm", diagnosis=(make.SAMPLE,))
+    (cause,) = root_causes([own[0], far]).roots
+    assert (cause.worst, cause.dependants) == (own[0], (far,))
+    (cause,) = root_causes([make.failing("x/y", diagnosis=(make.SAMPLE,)), own[1]]).roots
+    assert cause.worst is own[1]
+
+
+@settings(derandomize=True, deadline=None, max_examples=60)
+@given(data=st.data())
+def test_every_failure_is_grouped_once(data, strategies):
+    """No failure is lost or counted twice on the way to the root causes."""
+    verdicts = data.draw(st.lists(strategies.verdicts))
+    causes = root_causes(verdicts)
+    grouped = [each for cause in causes.roots for each in cause.failures] + list(causes.dependants)
+    failed = [each for each in verdicts if each.verdict in FAILURES]
+    assert sorted(map(repr, grouped)) == sorted(map(repr, failed))
+    assert causes.failures == len(failed)
