@@ -68,9 +68,28 @@ def diagnose(
         ]
         diagnosis = tuple(_diagnosis(faults[name]) for name in names) or None
         named.append(msgspec.structs.replace(verdict, diagnosis=diagnosis))
+    named = _with_twins(named, known)
     return [
         msgspec.structs.replace(verdict, because=_because(verdict, named, operations))
         for verdict in named
+    ]
+
+
+def _with_twins(verdicts: list[Verdict], failures: Iterable[Failure]) -> list[Verdict]:
+    """A rejection that does not count, since its twin was not answered, fails as the twin does."""
+    beside: dict[tuple[str, str], str] = {}
+    for failure in failures:
+        due = failure.case.expectation
+        if isinstance(due, Rejection | Undefined) and failure.answers[""].status == "rejected":
+            beside[failure.verdict.case, failure.verdict.dtype] = due.beside
+    known = {(verdict.case, verdict.dtype): verdict.diagnosis for verdict in verdicts}
+    return [
+        msgspec.structs.replace(
+            verdict, diagnosis=known.get((beside[verdict.case, verdict.dtype], verdict.dtype))
+        )
+        if (verdict.case, verdict.dtype) in beside
+        else verdict
+        for verdict in verdicts
     ]
 
 

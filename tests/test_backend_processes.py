@@ -64,9 +64,20 @@ def test_torch_multiplies_in_full_precision_and_leaves_the_process_as_it_was():
         outputs(Watched(), "linear", LINEAR, [[[1, 0, -1], [0.5, 2, 1]]])
         assert ask(Watched(), "linear", {"x": [1], "weight": [1]}).status == "rejected"
         assert inside == ["ieee", "ieee", "ieee"]
-        assert torch.get_float32_matmul_precision() == "medium"
+        assert torch.backends.mkldnn.matmul.fp32_precision == "bf16"
+        assert torch.backends.cuda.matmul.fp32_precision == "tf32"
     finally:
         torch.set_float32_matmul_precision(before)
+
+
+def test_torch_values_that_carry_a_graph_are_values():
+    """An implementation with trainable parameters of its own is answered for like any other."""
+
+    class Trainable(TorchBackend):
+        def gelu(self, x):
+            return x * torch.nn.Parameter(torch.tensor(2.0))
+
+    assert outputs(Trainable(), "gelu", {"x": [1, 2]})["y"].tolist() == [2, 4]
 
 
 def test_torch_computes_on_the_device_of_the_adapter():

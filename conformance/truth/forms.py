@@ -2,14 +2,52 @@
 
 A bound must hold for every implementation that is right, and shipped kernels do not all round in
 the same places. Each form here is equal to the reference in exact arithmetic; a bound is the
-largest over the reference and the forms.
+largest over the forms. They differ in three places, and every combination is a form:
+
+* the normal distribution function by ``erf`` or by ``erfc``;
+* layer norm centred, folded into scale and shift, or folded with gamma and beta;
+* and every one of them may begin a sum with what is added to it.
 """
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
+
 from conformance.truth.functions import erfc, sqrt
 from conformance.truth.reference import Reference
 from conformance.truth.tape import Node
+
+
+class Accumulating(Reference):
+    """Sums that begin at the bias, or at the trunk, and take up the products from there.
+
+    Each partial sum then holds the bias or the trunk, so that its rounding counts once for every
+    term: n u |b| and f u |x| more than a sum that adds them last. ``addmm`` of the frameworks and
+    most handwritten kernels do this.
+    """
+
+    def linear(self, x: Node, weight: Node, bias: Node | None = None) -> Node:
+        y = super().linear(x, weight, bias)
+        if bias is None:
+            return y
+        return y.allowing(weight.shape[0], lambda: np.broadcast_to(bias.magnitude(), y.shape))
+
+    def feed_forward_sublayer(
+        self,
+        x: Node,
+        gamma: Node,
+        beta: Node,
+        w_1: Node,
+        b_1: Node,
+        w_2: Node,
+        b_2: Node,
+        *,
+        eps: Node,
+    ) -> Node:
+        y = super().feed_forward_sublayer(x, gamma, beta, w_1, b_1, w_2, b_2, eps=eps)
+        return y.allowing(w_2.shape[0], x.magnitude)
 
 
 class ComplementaryError(Reference):
@@ -41,4 +79,12 @@ class FoldedAffine(Reference):
         return x * scale + (beta - mean * scale)
 
 
-FORMS: tuple[type[Reference], ...] = (Reference, ComplementaryError, FoldedNorm, FoldedAffine)
+def _combined(*parts: Any) -> type[Reference]:
+    return type("".join(part.__name__ for part in parts), parts, {})
+
+
+FORMS: tuple[type[Reference], ...] = tuple(
+    _combined(Accumulating, *cdf, *norm)
+    for cdf in ((), (ComplementaryError,))
+    for norm in ((), (FoldedNorm,), (FoldedAffine,))
+)

@@ -187,6 +187,10 @@ class Node:
             rule=lambda g: (None, *rule(g)),
         )
 
+    def allowing(self, factor: float, extent: Callable[[], np.ndarray]) -> Node:
+        """The same value, with further roundings that an honest kernel may make on the way."""
+        return Node(self.value, (self,), lambda g: (g,), factor=factor, extent=extent, steps=1)
+
     def detach(self) -> Node:
         """The same value, through which no gradient flows."""
         return self.with_rule((), lambda _: ())

@@ -73,6 +73,7 @@ def mixed(name="mine"):
         bare("linear/valid", "fail", f"rejected valid arguments: {HOSTILE}", **linear),
         bare("linear/rank", "pass", "rejected as a, not as b", kind_right=False, **linear),
         bare("linear/wide", "pass", "", kind_right=True, **linear),
+        bare("linear/tall", "pass", "", kind_right=True, **linear),
         bare("linear/crash", "crash", "signal 11", **linear),
         bare("linear/slow", "timeout", "10 s", **linear),
         bare("linear/error", "error", HOSTILE, **linear),
@@ -107,7 +108,8 @@ diagnoses = st.builds(Diagnosis, fault=words, says=words, mend=words, clause=wor
 verdicts = st.builds(
     Verdict, case=words, operation=st.sampled_from(["linear", "block"]),
     mode=st.sampled_from(["evaluate", "vjp"]), dtype=st.sampled_from(["float64", "float32"]),
-    verdict=st.sampled_from(VERDICTS), message=st.text(letters, max_size=40), kind_right=st.none() | st.booleans(),
+    verdict=st.sampled_from(VERDICTS), message=st.text(letters, max_size=40),
+    kind_right=st.none() | st.booleans(),
     ratio=floats, output=st.none() | words, got=st.none() | words, want=st.none() | words,
     index=st.none() | st.lists(st.integers(0, 9), max_size=3).map(tuple),
     bound=floats, ulps=floats, digits=floats, clauses=names, because=st.none() | words,

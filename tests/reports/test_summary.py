@@ -2,6 +2,7 @@
 
 import math
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -13,8 +14,8 @@ def test_the_summary_tells_what_to_mend_first(make):
     """Totals come first, then faults, undiagnosed operations, dependants, and the next step."""
     lines = text.summary_lines(make.mixed())
     assert "\n".join(lines) == (
-        "mine: 4 pass, 5 fail, 1 error, 1 crash, 1 timeout, 1 unsupported, 1 no-verdict of 14; "
-        "cut short: 6 of 20 planned were not run\n"
+        "mine: 5 pass, 5 fail, 1 error, 1 crash, 1 timeout, 1 unsupported, 1 no-verdict of 15; "
+        "cut short: 5 of 20 planned were not run\n"
         "worst that passes: 34 % of the bound, layer-norm/rank [evaluate float32]\n"
         "unsupported: gelu 1\n"
         "no-verdict: gelu 1\n"
@@ -73,6 +74,36 @@ def test_the_fault_that_explains_most_comes_first(make):
     assert (cause.diagnosis, cause.coinciding) == (make.SAMPLE, (make.OUTSIDE,))
     lines = text.cause_lines(make.report(*verdicts))
     assert lines[4] == "   explained by eps-outside as well; these cases can't tell them apart"
+
+
+def test_a_fault_that_explains_only_some_coincides_with_none(make):
+    """Only faults that explain every failure of a root cause are said to be just as likely."""
+    both = make.failing(diagnosis=(make.SAMPLE, make.OUTSIDE))
+    (cause,) = root_causes([both, make.failing(diagnosis=(make.SAMPLE,))]).roots
+    assert (cause.diagnosis, cause.coinciding) == (make.SAMPLE, ())
+
+
+def test_undiagnosed_operations_go_by_count(make):
+    """Of the operations without a diagnosis, the one with most failures is told first."""
+    crash = make.bare("linear/a", "crash", "", operation="linear")
+    causes = root_causes([make.failing(), crash, crash]).roots
+    assert [cause.worst.operation for cause in causes] == ["linear", "layer_norm"]
+
+
+@pytest.mark.parametrize(
+    ("other", "told"),
+    [
+        ({}, "layer_norm 1; float32 only"),
+        ({"dtype": "float32", "mode": "vjp"}, "layer_norm 1; evaluate only"),
+        ({"verdict": "unsupported"}, "layer_norm 1"),
+        ({"operation": "gelu"}, "layer_norm 1"),
+    ],
+)
+def test_a_failure_of_one_kind_of_question_is_told_as_such(make, other, told):
+    """A failure only in one dtype or mode says so where the operation was judged in the other."""
+    verdicts = (make.failing(dtype="float32"), make.passing(**other))
+    line = text.cause_lines(make.report(*verdicts))[1]
+    assert line == f"1. layer_norm fail, no known mistake: 1 of 1 failures ({told})"
 
 
 def test_the_worst_failure_is_one_of_the_operation_itself(make):

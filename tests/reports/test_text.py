@@ -68,8 +68,26 @@ def test_only_measured_values_lack_a_known_mistake(verdict, make):
 def test_a_verdict_without_bound_claims_no_share_of_it(make):
     """The ratio of a no-verdict is that of other elements, so it is shown nowhere."""
     verdict = make.bare("gelu/wild", "no-verdict", "2 of 2 without bound", ratio=0.0)
+    unbound = make.bare("gelu/wild", "no-verdict", "", bound=math.inf, clauses=())
+    assert text.failure_text(unbound).split("\n")[1:] == ["  bound infinite"]
     assert "%" not in text.failure_text(verdict) + text.headline(verdict)
     assert text.worst([verdict]) is None
+
+
+def test_a_pass_is_told_by_its_share(make):
+    """A passing verdict shows its worst element, and no mistake is looked for."""
+    assert text.failure_text(make.passing()) == (
+        "layer-norm/affine [evaluate float64]: pass\n"
+        "  y[0, 1]: got 0.5, want 0.5\n"
+        "  error 12 % of the bound 4e-16\n"
+        "  clauses: LN-AFFINE"
+    )
+
+
+def test_a_rejection_of_another_kind_is_told(make):
+    """A rejection that counts but names another kind passes, and the text says what is off."""
+    told = text.failure_text(make.bare("linear/x", "pass", "", kind_right=False, clauses=()))
+    assert told.split("\n")[1:] == ["  rejected with another kind than the specification names"]
 
 
 def test_a_message_can_neither_forge_lines_nor_drive_a_terminal(make):
@@ -82,6 +100,7 @@ def test_a_message_can_neither_forge_lines_nor_drive_a_terminal(make):
         "  | \\x1b[2Jgone\\ttab \\u202eright \\ud800",
     ]
     assert text.headline(make.bare("linear/x", "error", "\n\nboom\nmore")) == "boom"
+    assert "\n" not in text.headline(make.failing(got="1\n2"))
 
 
 def test_a_long_message_is_cut_and_says_so(make):
