@@ -7,11 +7,9 @@ and the little-endian bytes, row-major.
 
 from __future__ import annotations
 
-import contextlib
-import os
+import secrets
 import struct
 import sys
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
@@ -25,7 +23,7 @@ from conformance.model import Answer
 
 
 class AnswerFile:
-    """Writes records to a file beside ``path`` and puts it in place when all went well."""
+    """Writes records to a file in the folder of ``path``, put in its place when all went well."""
 
     def __init__(self, path: Path | None) -> None:
         """No file at all where ``path`` is None. Raises UsageError where it can't be written."""
@@ -34,13 +32,13 @@ class AnswerFile:
         self._count = 0
         self._file: Any = None
         if path is not None:
+            self._beside = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
             try:
                 path.parent.mkdir(parents=True, exist_ok=True)
-                handle, self._temporary = tempfile.mkstemp(dir=path.parent, prefix=".answers-")
+                self._file = self._beside.open("xb")
             except OSError as error:
                 message = f"reports can't be written to {path.parent}: {error.strerror}"
-                raise UsageError(message, "choose another folder with --out") from None
-            self._file = os.fdopen(handle, "wb")
+                raise UsageError(message, "name another folder with --out") from None
             self._file.write(_array_header(0))
 
     def __enter__(self) -> Self:
@@ -59,11 +57,9 @@ class AnswerFile:
         self._file.close()
         if kind is None:
             assert self._path is not None
-            Path(self._temporary).chmod(0o644)
-            os.replace(self._temporary, self._path)  # noqa: PTH105 -- atomic, also on Windows
+            self._beside.replace(self._path)
         else:
-            with contextlib.suppress(OSError):
-                Path(self._temporary).unlink()
+            self._beside.unlink(missing_ok=True)
 
     def add(self, case: str, dtype: str, call: str, answer: Answer) -> None:
         """Append the answer to one call of a case."""

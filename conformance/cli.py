@@ -56,12 +56,14 @@ def cli() -> None:
     show_default=True,
     help="Folder for the reports.",
 )
+@click.option("--published", is_flag=True, help="Markdown alone, without what changes by run.")
 @_spec_option
 def run(
     backends: tuple[str, ...],
     select: tuple[str, ...],
     dtypes: tuple[str, ...],
     out: Path,
+    published: bool,
     spec: Path,
 ) -> int:
     r"""Judge backends and write their reports.
@@ -84,6 +86,7 @@ def run(
             select=select,
             dtypes=dtypes or ("float64", "float32"),  # type: ignore[arg-type] # click has checked
             out=out,
+            published=published,
             specification=load(spec),
             progress=progress,
         )

@@ -32,7 +32,9 @@ from conformance.truth.bounds import first_order
 from conformance.truth.domains import Doubles
 from conformance.truth.evaluate import Impossible, evaluate_question
 from conformance.truth.faults import Fault, catalogue
+from conformance.truth.reference import Reference
 from conformance.truth.tape import Node, Tape
+from conformance.truth.variants import variants
 
 
 @dataclass(frozen=True)
@@ -95,7 +97,12 @@ def _with_twins(verdicts: list[Verdict], failures: Iterable[Failure]) -> list[Ve
 
 def explanations(failure: Failure) -> frozenset[str]:
     """The names of all faults that give the answers of ``failure``."""
-    return frozenset(name for name, fault in catalogue().items() if _explains(fault, failure))
+    mode = failure.case.mode
+    return frozenset(
+        name
+        for name, fault in catalogue().items()
+        if any(_explains(variant, failure) for variant in variants(fault, mode))
+    )
 
 
 def choose(explained: Mapping[Any, frozenset[str]]) -> list[str]:
@@ -118,7 +125,7 @@ def _diagnosis(fault: type[Fault]) -> Diagnosis:
     return Diagnosis(fault=fault.name(), says=fault.says(), mend=fault.mend, clause=fault.breaks)
 
 
-def _explains(fault: type[Fault], failure: Failure) -> bool:
+def _explains(fault: Reference, failure: Failure) -> bool:
     """Whether every answer of the failure is what ``fault`` gives, and one is not the truth."""
     must_reject = isinstance(failure.case.expectation, Rejection | Undefined)
     differs = must_reject
@@ -126,7 +133,7 @@ def _explains(fault: type[Fault], failure: Failure) -> bool:
         question = failure.questions[call]
         try:
             with np.errstate(all="ignore"):
-                given = evaluate_question(fault(), Tape(Doubles()), question)
+                given = evaluate_question(fault, Tape(Doubles()), question)
         except (Rejected, Impossible):
             if must_reject or answer.status != "rejected":
                 return False
@@ -154,16 +161,23 @@ def _same_form(given: Mapping[str, Node], answer: Answer) -> bool:
 def _within(
     node: Node, got: np.ndarray, failure: Failure, key: tuple[str, str], dtype: Dtype
 ) -> bool:
-    """Whether ``got`` is within bound + the fault's own bound of what the fault gives."""
-    own = first_order(node, [PRECISIONS[dtype]])[dtype]
+    """Whether ``got`` is within bound + the fault's own bound of what the fault gives.
+
+    A fault whose own bound is more than a hundredth of its largest value explains nothing; so the
+    bound, which is costly, is computed only for answers that are about right.
+    """
     proven = (failure.truth or {}).get(key)
     bound = np.zeros(node.shape) if proven is None else proven.bounds[dtype]
     with np.errstate(all="ignore"):
-        rounded = node.value.astype(dtype)
-        distance = np.abs(got.astype(np.float64) - node.value)
-        close = distance <= bound + own
-    both_broken = ~np.isfinite(rounded) & ~np.isfinite(got)
-    return bool(np.all(close | both_broken))
+        both_broken = ~np.isfinite(node.value.astype(dtype)) & ~np.isfinite(got)
+        distance = np.where(both_broken, 0.0, np.abs(got.astype(np.float64) - node.value))
+        if np.all(distance <= bound):
+            return True
+        scale = np.max(np.abs(node.value), initial=0.0, where=np.isfinite(node.value))
+        if not np.all(distance <= bound + 0.01 * scale):
+            return False
+        own = first_order(node, [PRECISIONS[dtype]])[dtype]
+        return bool(np.all(distance <= bound + np.minimum(own, 0.01 * scale)))
 
 
 def _true(got: np.ndarray, failure: Failure, key: tuple[str, str], dtype: Dtype) -> bool:

@@ -47,12 +47,14 @@ def run(
     select: Iterable[str] = (),
     dtypes: Sequence[Dtype] = DTYPES,
     out: Path | str | None = None,
+    published: bool = False,
     specification: Specification | None = None,
     progress: Progress = lambda _name, _done, _planned: None,
 ) -> list[Report]:
     """Judge ``backends`` (names or objects; none: every bundled one whose library is installed).
 
-    ``select`` has globs or parts of case ids. Reports are written to the folder ``out`` if given.
+    ``select`` has globs or parts of case ids. Reports are written to the folder ``out`` if given;
+    ``published`` writes Markdown alone, without what changes from run to run.
     Raises SpecificationError, UsageError (nothing selected, two backends of one name) and
     BackendError.
     """
@@ -68,13 +70,15 @@ def run(
     folder = None if out is None else Path(out)
     reports = []
     for backend in loaded:
-        path = folder and folder / f"{file_name(backend.name)}.answers.msgpack"
+        path = None
+        if folder is not None and not published:
+            path = folder / f"{file_name(backend.name)}.answers.msgpack"
         with AnswerFile(path) as answers:
             session = _Session(backend, spec, answers)
             verdicts = session.judge_all(cases, dtypes, progress)
         reports.append(_report(backend, spec, patterns, dtypes, verdicts))
     if folder is not None:
-        write_reports(reports, folder)
+        write_reports(reports, folder, published=published)
     return reports
 
 

@@ -45,15 +45,16 @@ def write_reports(
 ) -> tuple[Path, ...]:
     """Write ``.json``, ``.xml`` and ``.md`` for each backend, and the summary; return the paths.
 
-    ``published`` leaves out of the Markdown what changes from run to run. Everything is encoded
-    before the first file is touched. Raises ``UsageError`` where two backends have one file name,
-    or where the folder can't be made or written.
+    ``published`` writes the Markdown alone, without what changes from run to run. Everything is
+    encoded before the first file is touched. Raises ``UsageError`` where two backends have one
+    file name, or where the folder can't be made or written.
     """
     names = _names(reports)
     contents: dict[Path, bytes] = {}
     for name, report in zip(names, reports, strict=True):
-        contents[folder / f"{name}.json"] = json.encode(report)
-        contents[folder / f"{name}.xml"] = junit.render(report)
+        if not published:
+            contents[folder / f"{name}.json"] = json.encode(report)
+            contents[folder / f"{name}.xml"] = junit.render(report)
         page = markdown.render(report, published=published)
         contents[folder / f"{name}.md"] = page.encode("utf-8")
     contents[folder / SUMMARY] = markdown.render_summary(reports).encode("utf-8")

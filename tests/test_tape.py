@@ -1,0 +1,315 @@
+"""The tape: its derivatives are the derivatives, and every step knows the rounding it allows."""
+
+from decimal import Decimal
+
+import flint
+import numpy as np
+import pytest
+
+from conformance.model import Tensor
+from conformance.precision import PRECISIONS
+from conformance.truth.balls import Balls, precision
+from conformance.truth.domains import Doubles
+from conformance.truth.functions import erf, erfc, exp, sqrt
+from conformance.truth.reverse import adjoints, ancestry
+from conformance.truth.tape import Leaf, Tape, take
+
+#: A central difference over balls errs by about the square of its step, 2^-120.
+STEP = flint.arb(2) ** -60
+WITHIN = 1e-30
+
+DOUBLE, SINGLE = PRECISIONS["float64"], PRECISIONS["float32"]
+
+REPEATED = np.array([[2, 0], [2, 1]])
+PAIRS = (np.array([0, 1, 0]), np.array([2, 1, 2]))
+
+#: What is differentiated, and the shapes of its operands.
+PRIMITIVES = {
+    "a + b": (lambda a, b: a + b, (2, 3), (2, 3)),
+    "a + b over a leading axis": (lambda a, b: a + b, (2, 3), (3,)),
+    "a + b over an axis of one": (lambda a, b: a + b, (2, 1), (2, 3)),
+    "a + b over both": (lambda a, b: a + b, (2, 1), (1, 3)),
+    "a + b of rank 0": (lambda a, b: a + b, (), (3,)),
+    "a + a": (lambda a: a + a, (3,)),
+    "a + 2": (lambda a: a + 2, (3,)),
+    "2 + a": (lambda a: 2 + a, (3,)),
+    "a - b": (lambda a, b: a - b, (2, 3), (3,)),
+    "a - 2": (lambda a: a - 2, (3,)),
+    "2 - a": (lambda a: 2 - a, (3,)),
+    "-a": (lambda a: -a, (3,)),
+    "a * b": (lambda a, b: a * b, (2, 3), (2, 3)),
+    "a * b over a leading axis": (lambda a, b: a * b, (3,), (2, 3)),
+    "a * b over an axis of one": (lambda a, b: a * b, (2, 3), (2, 1)),
+    "a * a": (lambda a: a * a, (3,)),
+    "2 * a": (lambda a: 2 * a, (3,)),
+    "a / b": (lambda a, b: a / b, (2, 3), (2, 3)),
+    "a / b over a leading axis": (lambda a, b: a / b, (3,), (2, 3)),
+    "a / b over an axis of one": (lambda a, b: a / b, (2, 3), (2, 1)),
+    "a / 2": (lambda a: a / 2, (3,)),
+    "2 / a": (lambda a: 2 / a, (3,)),
+    "a @ b": (lambda a, b: a @ b, (2, 3), (3, 2)),
+    "a @ b of rank 1": (lambda a, b: a @ b, (3,), (3, 2)),
+    "a @ b of rank 3": (lambda a, b: a @ b, (2, 2, 3), (3, 2)),
+    "a @ b in batches": (lambda a, b: a @ b, (2, 2, 3), (2, 3, 2)),
+    "a @ b, a broadcast": (lambda a, b: a @ b, (2, 3), (2, 3, 2)),
+    "sum over the last axis": (lambda a: a.sum(-1), (2, 3)),
+    "sum over the first axis, kept": (lambda a: a.sum(0, keepdims=True), (2, 3)),
+    "sum over two axes": (lambda a: a.sum((0, -1)), (2, 3, 2)),
+    "reshape": (lambda a: a.reshape((3, 2)), (2, 3)),
+    "swap the last axes": (lambda a: a.swap_last(), (2, 2, 3)),
+    "broadcast": (lambda a: a.broadcast_to((2, 2, 3)), (2, 1)),
+    "rows": (lambda a: a.rows(), (2, 2, 3)),
+    "take": (lambda a: take(a, (0, 1)), (2, 3)),
+    "take rows, repeated": (lambda a: take(a, REPEATED), (3, 2)),
+    "take elements, repeated": (lambda a: take(a, PAIRS), (2, 3)),
+    "take a slice": (lambda a: take(a, (slice(None), slice(1, None))), (2, 3)),
+    "sqrt": (sqrt, (2, 2)),
+    "exp": (exp, (2, 2)),
+    "erf": (erf, (2, 2)),
+    "erfc": (erfc, (2, 2)),
+    "allowing": (lambda a: (a * a).allowing(3, a.magnitude), (3,)),
+}
+EVERY_PRIMITIVE = pytest.mark.parametrize(
+    ("function", "shapes"), [(f, s) for f, *s in PRIMITIVES.values()], ids=PRIMITIVES.keys()
+)
+
+
+@pytest.fixture(autouse=True)
+def _working_precision():
+    with precision():
+        yield
+
+
+def dyadics(*shapes):
+    """Arrays of balls k/64 between 1/4 and 2: positive, so that every function is smooth there."""
+    generator = np.random.default_rng(7)
+    return [Balls().from_floats(generator.integers(16, 129, shape) / 64) for shape in shapes]
+
+
+def leaves(values):
+    tape = Tape(Balls())
+    return [Leaf(tape, value, None) for value in values]
+
+
+def weights(shape):
+    """What a value is weighted with: no two alike, none of them 1."""
+    size = int(np.prod(shape))
+    return Balls().from_floats((np.arange(size) * 2 + 3).reshape(shape) / 8)
+
+
+def weighted(value):
+    return np.sum(value * weights(value.shape))
+
+
+def gradient(function, operands, position):
+    """The gradient of the weighted values with respect to one operand, as a node."""
+    y = function(*operands)
+    found = adjoints(y, y.tape.floats(np.vectorize(float, otypes=[float])(weights(y.shape))))
+    operand = operands[position]
+    return found.get(id(operand), operand.tape.floats(np.zeros(operand.shape)))
+
+
+def difference_quotient(scalar, values, position):
+    """The central difference of ``scalar(values)`` along every element of one of the values."""
+    result = np.empty(values[position].shape, dtype=object)
+    for index in np.ndindex(result.shape):
+        ends = []
+        for step in (STEP, -STEP):
+            moved = [value.copy() for value in values]
+            moved[position][index] = moved[position][index] + step
+            ends.append(scalar(moved))
+        result[index] = (ends[0] - ends[1]) / (2 * STEP)
+    return result
+
+
+def distance(a, b):
+    assert a.shape == b.shape
+    return float(np.max(Balls().magnitude(a - b), initial=0.0))
+
+
+@EVERY_PRIMITIVE
+def test_a_pullback_is_the_derivative(function, shapes):
+    """The adjoint of every operand equals the central difference of the weighted values."""
+    values = dyadics(*shapes)
+    for position in range(len(values)):
+        found = gradient(function, leaves(values), position).value
+        expected = difference_quotient(
+            lambda moved: weighted(function(*leaves(moved)).value), values, position
+        )
+        assert distance(found, expected) < WITHIN
+
+
+@EVERY_PRIMITIVE
+def test_a_gradient_can_be_differentiated_again(function, shapes):
+    """A gradient is a node: its own derivatives equal the central differences of the gradient."""
+    values = dyadics(*shapes)
+    for first, second in np.ndindex(len(values), len(values)):
+        operands = leaves(values)
+        once = gradient(function, operands, first)
+        twice = gradient(lambda *_, node=once: node, operands, second).value
+        expected = difference_quotient(
+            lambda moved, first=first: weighted(gradient(function, leaves(moved), first).value),
+            values,
+            second,
+        )
+        assert distance(twice, expected) < WITHIN
+
+
+def test_gradients_follow_the_rule_and_errors_the_derivative():
+    """A stated gradient rule replaces the derivative in gradients, never in error propagation."""
+    a, b = leaves(dyadics((3,), (3,)))
+    product = (a * b).with_rule((a, b), lambda g: (g * 5, g * 7))
+    seed = a.tape.floats(np.ones(3))
+    by_rule, by_derivative = adjoints(product, seed), adjoints(product, seed, errors=True)
+    assert distance(product.value, a.value * b.value) == 0
+    assert distance(by_rule[id(a)].value, Balls().from_floats(np.full(3, 5.0))) == 0
+    assert distance(by_rule[id(b)].value, Balls().from_floats(np.full(3, 7.0))) == 0
+    assert distance(by_derivative[id(a)].value, b.value) == 0
+    assert distance(by_derivative[id(b)].value, a.value) == 0
+
+
+def test_a_rule_is_part_of_the_gradient_that_is_differentiated():
+    """The derivative of a gradient made by a rule is the derivative of the rule."""
+    (a,) = leaves(dyadics((3,)))
+    y = (a + a).with_rule((a,), lambda g: (g * a * a * a,))
+    ones = a.tape.floats(np.ones(3))
+    twice = adjoints(adjoints(y, ones)[id(a)], ones, errors=True)[id(a)]
+    assert distance(twice.value, 3 * a.value * a.value) < WITHIN
+
+
+def test_no_gradient_flows_through_a_detached_node():
+    """A detached node has its value, no gradient, and still passes errors on."""
+    (a,) = leaves(dyadics((3,)))
+    y = (a * a).detach() + a
+    ones = a.tape.floats(np.ones(3))
+    assert distance(y.value, a.value * a.value + a.value) == 0
+    assert distance(adjoints(y, ones)[id(a)].value, ones.value) == 0
+    propagated = adjoints(y, ones, errors=True)[id(a)].value
+    assert distance(propagated, 2 * a.value + 1) == 0
+
+
+def test_a_node_without_influence_has_no_adjoint():
+    """Absent is not zero: what an output does not depend on has no entry."""
+    a, b = leaves(dyadics((3,), (3,)))
+    y = a * 2
+    assert id(b) not in adjoints(y, a.tape.floats(np.ones(3)), ancestry([y, b]))
+
+
+def test_parents_come_before_children_and_once():
+    """Ancestry orders a computation, shared parts once, however deep it is."""
+    a, b = leaves(dyadics((2,), (2,)))
+    shared = a * b
+    y = shared + shared * a
+    for _ in range(3000):  # deeper than Python's recursion would go
+        y = y + b
+    ordered = ancestry([y, shared])
+    place = {id(node): position for position, node in enumerate(ordered)}
+    assert len(place) == len(ordered)
+    assert {id(a), id(b), id(shared), id(y)} <= place.keys()
+    assert all(place[id(p)] < place[id(node)] for node in ordered for p in node.parents)
+
+
+@pytest.mark.parametrize(
+    ("number", "single", "double"),
+    [
+        (0, 0, 0),
+        (1, 0, 0),
+        (Decimal("-0.375"), 0, 0),
+        (2**24 + 1, 1, 0),
+        (Decimal("1.0000000001"), 1, 1),
+        (Decimal("0.1"), 1, 1),
+        (Decimal(2**30 + 1) / 2**30, 1, 0),
+        (2**53 + 1, 1, 1),
+    ],
+)
+def test_a_leaf_is_rounded_where_its_precision_cant_hold_it(number, single, double):
+    """A number arrives with an error of u times its magnitude, or none if it is representable."""
+    leaf = Tape(Balls()).leaf(Tensor(shape=(1,), data=(number,)))
+    for target, inexact in ((SINGLE, single), (DOUBLE, double)):
+        rounding = abs(float(number)) * target.unit_roundoff + target.smallest_normal
+        assert leaf.allowance(target) == pytest.approx(inexact * rounding, rel=1e-14, abs=0)
+
+
+def test_a_leaf_is_judged_number_by_number():
+    """Of a tensor only the numbers that are not representable are allowed an error."""
+    leaf = Tape(Doubles()).leaf(Tensor(shape=(2, 2), data=(1, Decimal("0.1"), 2**24 + 1, 3)))
+    assert np.array_equal(leaf.allowance(SINGLE) > 0, [[False, True], [True, False]])
+    assert np.array_equal(leaf.allowance(DOUBLE) > 0, [[False, True], [False, False]])
+
+
+def test_doubles_arrive_as_they_are_and_constants_rounded():
+    """What a question carries has no error; an irrational constant has one everywhere."""
+    tape = Tape(Doubles())
+    assert tape.floats(np.array([0.1])).allowance(SINGLE) == 0
+    for target in (SINGLE, DOUBLE):
+        assert tape.constant("sqrt_half").allowance(target) > 0.5**0.5 * target.unit_roundoff
+
+
+#: Operands are a = (3, -5) and b = (-2, 4), c is the matrix ((1, -2), (4, 8)). What one honest
+#: evaluation may add, in units of u, is counted by hand.
+ALLOWANCES = {
+    "a + b": (lambda a, b, c: a + b, [5, 9]),
+    "a - b": (lambda a, b, c: a - b, [5, 9]),
+    "a * b": (lambda a, b, c: a * b, [6, 20]),
+    "a / b": (lambda a, b, c: a / b, [5 * 1.5, 5 * 1.25]),
+    "a @ c": (lambda a, b, c: a @ c, [3 * (3 + 20), 3 * (6 + 40)]),
+    "sum": (lambda a, b, c: c.sum(-1), [3 * 3, 3 * 12]),
+    "sqrt": (lambda a, b, c: sqrt(a * a), [2 * 3, 2 * 5]),
+    "exp": (lambda a, b, c: exp(a), [18 * np.exp(3), 26 * np.exp(-5)]),
+    "erf": (lambda a, b, c: erf(b), [10 * 0.9953222650189527, 10 * 0.9999999845827421]),
+    "erfc": (lambda a, b, c: erfc(b), [32 * 1.9953222650189527, 32 * 1.541725790028002e-08]),
+    "-a": (lambda a, b, c: -a, [0, 0]),
+    "reshape": (lambda a, b, c: a.reshape((2, 1)), [[0], [0]]),
+    "swap the last axes": (lambda a, b, c: c.swap_last(), [[0, 0], [0, 0]]),
+    "broadcast": (lambda a, b, c: a.broadcast_to((2, 2)), [[0, 0], [0, 0]]),
+    "take": (lambda a, b, c: take(c, 0), [0, 0]),
+    "allowing": (lambda a, b, c: a.allowing(7, b.magnitude), [14, 28]),
+}
+
+
+@pytest.mark.parametrize(("function", "units"), ALLOWANCES.values(), ids=ALLOWANCES.keys())
+def test_a_step_allows_what_was_counted_by_hand(function, units):
+    """The allowance of a step is its number of roundings times the largest magnitude on the way."""
+    tape = Tape(Doubles())
+    numbers = ([3.0, -5.0], [-2.0, 4.0], [[1.0, -2.0], [4.0, 8.0]])
+    node = function(*(tape.floats(np.array(value)) for value in numbers))
+    for target in (SINGLE, DOUBLE):
+        assert node.allowance(target) / target.unit_roundoff == pytest.approx(
+            np.array(units), rel=1e-12, abs=0
+        )
+
+
+def test_a_step_may_flush_a_subnormal_result_to_zero():
+    """Where a rounding is smaller than the smallest normal number, that much is allowed."""
+    tape = Tape(Doubles())
+    tiny = tape.floats(np.array([2.0**-500])) * tape.floats(np.array([2.0**-500]))
+    assert tiny.allowance(SINGLE) == SINGLE.smallest_normal
+    assert tiny.allowance(DOUBLE) == pytest.approx(2.0**-1022, rel=1e-9)
+
+
+def test_a_step_overflows_with_the_largest_magnitude_on_its_way():
+    """A sum that cancels overflows all the same, in the narrower precision first."""
+    tape = Tape(Doubles())
+    terms = tape.floats(np.array([3e38, 3e38, -3e38]))
+    assert terms.sum(0).overflows(SINGLE)
+    assert not terms.sum(0).overflows(DOUBLE)
+    assert not tape.floats(np.array([1e38, 1e38, -1e38])).sum(0).overflows(SINGLE)
+    assert (tape.floats(np.array([0.0])) / 0).overflows(DOUBLE)
+
+
+def test_nothing_summed_is_zero():
+    """A sum or a product over an axis of size 0 is zero, over balls too."""
+    for domain in (Balls(), Doubles()):
+        tape = Tape(domain)
+        nothing = tape.floats(np.zeros((2, 0)))
+        for node in (nothing.sum(-1), nothing @ tape.floats(np.zeros((0, 2)))):
+            assert np.array_equal(domain.magnitude(node.value), np.zeros(node.shape))
+
+
+def test_a_disturbed_tape_adds_to_every_value():
+    """The disturbance of a node reaches its children."""
+    tape = Tape(Doubles(), lambda node: np.full(node.shape, 0.5))
+    a, b = tape.floats(np.array([1.0])), tape.floats(np.array([2.0]))
+    assert np.array_equal(a.value, [1.5])
+    assert np.array_equal((a + b).value, [4.5])
+    assert np.array_equal((-(a + b)).value, [-4.0])
