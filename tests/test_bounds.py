@@ -1,0 +1,248 @@
+"""Bounds: equal to what was derived by hand, infinite where first order can't be trusted."""
+
+from decimal import Decimal
+
+import flint
+import numpy as np
+import pytest
+
+from conformance.model import Tensor
+from conformance.precision import PRECISIONS
+from conformance.truth.balls import Balls, NotProven, decimal, precision, proven
+from conformance.truth.bounds import INFLATION, first_order, largest
+from conformance.truth.domains import Doubles
+from conformance.truth.evaluate import evaluate_case
+from conformance.truth.forms import FORMS
+from conformance.truth.prove import prove
+from conformance.truth.reference import Reference
+from conformance.truth.tape import Tape
+from tests.builders import OPERATIONS, call, case
+
+DTYPES = pytest.mark.parametrize("dtype", PRECISIONS)
+EPS = Decimal("1e-5")
+
+
+def proof_of(operation, upstream=None, **given):
+    """The proof of a case with these arguments; all real arguments differentiated."""
+    wrt = () if upstream is None else tuple(name for name in given if name != "eps")
+    mode = "evaluate" if upstream is None else "vjp"
+    asked = {"": call(upstream, wrt, **given)}
+    return prove(case(operation, mode=mode, calls=asked), OPERATIONS[operation])
+
+
+def bounds_of(operation, upstream=None, **given):
+    """By dtype and output: the bounds as arrays."""
+    found = proof_of(operation, upstream, **given).bounds
+    return {dtype: {name: b for (_, name), b in rows.items()} for dtype, rows in found.items()}
+
+
+def by_hand(dtype, units, flushes):
+    """``units`` roundings of u and ``flushes`` results that may be flushed to zero."""
+    target = PRECISIONS[dtype]
+    total = np.array(units) * target.unit_roundoff + flushes * target.smallest_normal
+    return pytest.approx(total * INFLATION, rel=1e-13, abs=0)
+
+
+# ------------------------------------------------------------------------------------ by hand
+
+
+@DTYPES
+def test_the_bound_of_a_sum_of_two(dtype):
+    """x + y of exact numbers may be off by u (|x| + |y|)."""
+    found = bounds_of("residual_add", x=[3, -5], increment=[-2, 4])
+    assert found[dtype]["y"] == by_hand(dtype, [5, 9], 1)
+
+
+@DTYPES
+def test_an_inexact_operand_arrives_rounded(dtype):
+    """A number that the dtype can't hold adds u times its magnitude."""
+    found = bounds_of("residual_add", x=["0.1"], increment=[2])
+    assert found[dtype]["y"] == by_hand(dtype, [0.1 + 2.1], 2)
+
+
+@DTYPES
+def test_the_bound_of_a_product_of_two_terms(dtype):
+    """A sum of two products may be off by 3 u (|x1 w1| + |x2 w2|)."""
+    found = bounds_of("linear", x=[3, -5], weight=[[2, 1], [4, -1]])
+    assert found[dtype]["y"] == by_hand(dtype, [3 * (6 + 20), 3 * (3 + 5)], 5)
+
+
+@DTYPES
+def test_the_bound_of_a_bias(dtype):
+    """A bias is added last, or first and then rounded with every term: u |b| more for each."""
+    found = bounds_of("linear", x=[3, -5], weight=[[2], [4]], bias=[64])
+    assert found[dtype]["y"] == by_hand(dtype, [3 * 26 + (14 + 64) + 2 * 64], 7)
+
+
+@DTYPES
+def test_the_bound_of_a_reciprocal(dtype):
+    """1 / x of an exact x may be off by 2.5 ulp, which is 5 u |1 / x|."""
+    reciprocal = 1 / Tape(Doubles()).floats(np.array([4.0, -0.5]))
+    assert first_order(reciprocal)[dtype] == by_hand(dtype, [5 / 4, 5 * 2], 1)
+
+
+@DTYPES
+def test_an_error_propagates_by_the_derivative(dtype):
+    """An inexact x adds u |x| / x^2 to the bound of 1 / x, and nothing cancels."""
+    leaf = Tape(Doubles()).leaf(Tensor(shape=(1,), data=(Decimal("0.1"),)))
+    target = PRECISIONS[dtype]
+    found = first_order(1 / leaf)[dtype]
+    flushed = (100 + 1) * target.smallest_normal
+    expected = (50 + 10) * target.unit_roundoff + flushed
+    assert found == pytest.approx(expected * INFLATION, rel=1e-12, abs=0)
+
+
+@DTYPES
+def test_the_bounds_of_the_gradients_of_linear(dtype):
+    """dX sums over the outputs, dW and db over the positions; each n + 1 roundings for n terms."""
+    found = bounds_of("linear", [[1, -2]], x=[[3, -5]], weight=[[2, 1], [4, -1]], bias=[7, 8])
+    assert found[dtype]["x"] == by_hand(dtype, [[3 * (2 + 2), 3 * (4 + 2)]], 5)
+    assert found[dtype]["weight"] == by_hand(dtype, [[2 * 3, 2 * 6], [2 * 5, 2 * 10]], 3)
+    assert found[dtype]["bias"] == by_hand(dtype, [2, 4], 2)
+
+
+def test_what_is_only_passed_on_has_no_error():
+    """The gradient of a residual is the upstream gradient itself, to the last bit."""
+    found = bounds_of("residual_add", [1, "-0.375"], x=["0.1", 2], increment=[3, 4])
+    for dtype in PRECISIONS:
+        assert np.array_equal(found[dtype]["x"], [0, 0])
+        assert np.array_equal(found[dtype]["increment"], [0, 0])
+
+
+# --------------------------------------------------------------------------------- the additions
+
+
+def first_orders(reference, operation, **given):
+    """By dtype: the first-order bound of one form alone."""
+    asked = case(operation, calls={"": call(**given)})
+    return first_order(evaluate_case(reference, Tape(Doubles()), asked, "y")["", "y"])
+
+
+NORM = {"x": [1, 3, 2, 7], "gamma": [1, -2, 1, 3], "beta": [0, 1, 2, -1], "eps": EPS}
+
+
+def test_a_bound_scales_with_the_unit_roundoff():
+    """Away from underflow and of representable numbers, float32 is allowed 2^29 times as much."""
+    exact = {**NORM, "eps": Decimal("0.25")}
+    for given in (("layer_norm", exact), ("gelu", {"x": [1, -2]})):
+        operation, arguments = given
+        found = bounds_of(operation, **arguments)
+        assert found["float32"]["y"] == pytest.approx(found["float64"]["y"] * 2**29, rel=1e-9)
+
+
+def test_a_bound_is_the_largest_of_all_forms():
+    """No form is allowed more than the bound, and one of them is allowed as much."""
+    far = {**NORM, "x": [1001, 1003, 1002, 1007]}
+    for operation, given in (("layer_norm", far), ("gelu", {"x": [-3, "0.5", 4]})):
+        found = bounds_of(operation, **given)
+        forms = [first_orders(form(), operation, **given) for form in FORMS]
+        for dtype in PRECISIONS:
+            highest = np.max([form[dtype] for form in forms], axis=0)
+            assert np.array_equal(found[dtype]["y"], highest)
+
+
+def test_the_forms_matter():
+    """Folding is allowed more than the reference; erfc, relatively exact, more where x is large."""
+    far = {**NORM, "x": [1001, 1003, 1002, 1007]}
+    for operation, given in (("layer_norm", far), ("gelu", {"x": [4]})):
+        alone = first_orders(Reference(), operation, **given)
+        found = bounds_of(operation, **given)
+        for dtype in PRECISIONS:
+            assert np.all(found[dtype]["y"] > 1.2 * alone[dtype])
+
+
+def test_the_largest_is_taken_element_by_element():
+    """Bounds are merged for each dtype and element; infinite stays infinite."""
+    one = {"float32": np.array([1.0, 5.0]), "float64": np.array([3.0, np.inf])}
+    two = {"float32": np.array([2.0, 4.0]), "float64": np.array([1.0, 2.0])}
+    merged = largest([one, two])
+    assert np.array_equal(merged["float32"], [2, 5])
+    assert np.array_equal(merged["float64"], [3, np.inf])
+
+
+def test_no_verdict_where_a_step_may_overflow():
+    """Squares of 1e20 overflow float32 and not float64, though the outputs are near 1."""
+    found = bounds_of("layer_norm", **{**NORM, "x": [1e20, -1e20, 2e20, 0]})
+    assert np.all(np.isinf(found["float32"]["y"]))
+    assert np.all(np.isfinite(found["float64"]["y"]))
+
+
+def test_no_verdict_where_errors_are_not_linear():
+    """At offset 1e7 float32 can't tell the variance: the guard, not the sum, refuses a verdict."""
+    far = {**NORM, "x": [10000001, 10000003, 10000002, 10000000]}
+    found = bounds_of("layer_norm", **far)
+    assert np.all(np.isinf(found["float32"]["y"]))
+    assert np.all(found["float64"]["y"] < 1e-6)
+    alone = first_orders(Reference(), "layer_norm", **far)
+    assert np.all(np.isfinite(alone["float32"]))
+
+
+def test_no_verdict_where_the_value_has_none():
+    """Without epsilon a constant vector has no normalised value, and no bound."""
+    found = first_orders(Reference(), "layer_norm", **{**NORM, "x": [2] * 4, "eps": Decimal(0)})
+    for dtype in PRECISIONS:
+        assert np.all(np.isinf(found[dtype]))
+
+
+def test_the_guard_is_the_same_every_time():
+    """Two proofs of a case give the same bits: its random signs are seeded by its id."""
+    first, second = (bounds_of("layer_norm", [1, 2, 3, 4], **NORM) for _ in range(2))
+    for dtype in PRECISIONS:
+        for name, bound in first[dtype].items():
+            assert np.array_equal(bound, second[dtype][name])
+
+
+# ---------------------------------------------------------------------------------------- digits
+
+
+def test_digits_of_a_ball_are_proven():
+    """Twenty-five digits of pi, and a short number as it is written."""
+    with precision():
+        assert decimal(flint.arb.pi()) == Decimal("3.141592653589793238462643")
+        assert decimal(-flint.arb.pi(), digits=5) == Decimal("-3.1416")
+        assert str(decimal(flint.arb("0.5"))) == "0.5"
+        assert decimal(flint.arb(0)) == 0
+
+
+@pytest.mark.parametrize("radius", ["1e-24", "1e-10", "1"])
+def test_a_wide_ball_proves_no_digits(radius):
+    """A radius of a unit in the last digit asked for is too much."""
+    ball = flint.arb("3.14159265358979", radius)
+    with pytest.raises(NotProven):
+        decimal(ball)
+    assert not proven(ball)
+
+
+def test_a_ball_that_is_wide_enough_for_fewer_digits():
+    """The same ball proves the digits that its radius leaves right."""
+    ball = flint.arb("3.14159265358979", "1e-10")
+    assert decimal(ball, digits=9) == Decimal("3.14159265")
+    with pytest.raises(NotProven):
+        decimal(ball, digits=11)
+
+
+@pytest.mark.parametrize("ball", [flint.arb.nan(), flint.arb("inf"), flint.arb(0, "inf")])
+def test_what_is_not_finite_has_no_digits(ball):
+    """Not a number, and more bits would not make it one."""
+    with pytest.raises(NotProven):
+        decimal(ball)
+    assert proven(ball)
+
+
+def test_an_invisible_value_is_zero():
+    """Below half of the smallest double the value is written as 0, however wide its ball."""
+    assert decimal(flint.arb("1e-340")) == 0
+    assert decimal(flint.arb(0, "1e-331")) == 0
+    with pytest.raises(NotProven):
+        decimal(flint.arb(0, "1e-300"))
+    with precision():
+        assert decimal(flint.arb("1e-320")) == Decimal("1e-320")
+
+
+def test_a_value_that_needs_more_bits_is_proven_with_more():
+    """1 + erf(x) cancels to 1e-198 in the far left tail; its digits are proven all the same."""
+    value = proof_of("gelu", x=[-30]).values["", "y"][0]
+    with precision(2000):
+        expected = -30 * (30 * (flint.arb(1) / 2).sqrt()).erfc() / 2
+        assert decimal(value) == decimal(expected)
+    assert Balls().magnitude(np.array([value], dtype=object)) == pytest.approx(1.47e-196, rel=0.01)
