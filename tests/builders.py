@@ -47,7 +47,7 @@ def call(upstream: object = None, wrt: Sequence[str] = (), **given: object) -> C
 
 
 def proven(
-    values: Sequence[str], bound: float | None | Sequence[float | None], shape=None
+    values: Sequence[str], bound: float | Sequence[float | None] | None, shape=None
 ) -> Proven:
     """Proven values with the same bound for both dtypes; a bound of None is no verdict."""
     shape = (len(values),) if shape is None else shape

@@ -4,10 +4,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import torch
-from conformance.backends.jax import JaxBackend
-from conformance.backends.torch import TorchBackend
 
 from conformance import Question, Rejected
+from conformance.backends.jax import JaxBackend
+from conformance.backends.torch import TorchBackend
 
 LINEAR = {"x": [[[1, 2], [-1, 3]]], "weight": [[1, 0, -1], [2, 0.5, 1]], "bias": [0.5, -0.5, 1]}
 NORM = {"gamma": [1, 1, 1], "beta": [0, 0, 0], "eps": 1e-5}

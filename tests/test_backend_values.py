@@ -7,11 +7,11 @@ moves a value by more than 1e-9; float64 itself leaves less than 1e-14.
 
 import numpy as np
 import pytest
+
+from conformance import Question
 from conformance.backends.jax import JaxBackend
 from conformance.backends.numpy import NumpyBackend
 from conformance.backends.torch import TorchBackend
-
-from conformance import Question
 
 BACKENDS = (NumpyBackend, TorchBackend, JaxBackend)
 BOTH = pytest.mark.parametrize("dtype", ["float64", "float32"])

@@ -7,11 +7,11 @@ Their values are in ``test_backend_values.py``, what is peculiar to PyTorch and 
 import numpy as np
 import pytest
 import yaml
+
+from conformance import Question
 from conformance.backends.jax import JaxBackend
 from conformance.backends.numpy import NumpyBackend
 from conformance.backends.torch import TorchBackend
-
-from conformance import Question
 from conformance.layout import SPEC
 
 BACKENDS = (NumpyBackend, TorchBackend, JaxBackend)

@@ -91,7 +91,9 @@ def test_a_byte_order_mark_and_foreign_line_ends_are_no_part_of_the_data():
 
 
 REFUSED = {
-    "a:\n\tb: 1": "2: found character that cannot start any token (is there a tab? indent with spaces)",
+    "a:\n\tb: 1": (
+        "2: found character that cannot start any token (is there a tab? indent with spaces)"
+    ),
     "a: 1\nb: !!python/object/apply:os.system ['true']": (
         "2: the tag tag:yaml.org,2002:python/object/apply:os.system is not allowed: "
         "write plain YAML"

@@ -97,18 +97,17 @@ class Adapter:
         mismatch = _signature_mismatch(method, question)
         if mismatch:
             return Answer(status="error", message=mismatch)
-        arguments = {name: self._native(value) for name, value in question.arguments.items()}
-        upstream = {name: self._native(value) for name, value in question.upstream.items()}
-        try:
-            if question.mode == "evaluate":
-                result = self.evaluate(question.operation, arguments)
-            else:
-                result = self._differentiate(question, upstream, arguments)
-        except Rejected as rejected:
-            return Answer(status="rejected", kind=rejected.kind, message=_text(rejected))
-        except Exception as error:  # whatever an implementation raises is its answer
-            return Answer(status=self._status_of(error), message=_text(error))
-        return self._collect(question, result)
+        # A floating-point warning that is turned into an exception must not pass for a rejection.
+        with np.errstate(all="ignore"):
+            try:
+                result = self._result(question)
+            except Rejected as rejected:
+                return Answer(status="rejected", kind=rejected.kind, message=_text(rejected))
+            except MemoryError:
+                raise  # out of memory is a crash, wherever it shows
+            except Exception as error:  # whatever an implementation raises is its answer
+                return Answer(status=self._status_of(error), message=_text(error))
+            return self._collect(question, result)
 
     # ------------------------------------------------------------------------------------- inside
 
@@ -119,9 +118,12 @@ class Adapter:
         by_hand = getattr(self, f"{question.operation}_vjp", None)
         return by_hand or (method if self.vjp is not None else None)
 
-    def _differentiate(
-        self, question: Question, upstream: Mapping[str, Any], arguments: Mapping[str, Any]
-    ) -> Any:
+    def _result(self, question: Question) -> Any:
+        """What the implementation returns, in its own arrays."""
+        arguments = {name: self._native(value) for name, value in question.arguments.items()}
+        if question.mode == "evaluate":
+            return self.evaluate(question.operation, arguments)
+        upstream = {name: self._native(value) for name, value in question.upstream.items()}
         seed = upstream if len(upstream) > 1 else next(iter(upstream.values()))
         by_hand = getattr(self, f"{question.operation}_vjp", None)
         if by_hand is not None:
@@ -168,12 +170,8 @@ class Adapter:
         """``error`` for a slip in the adapter's own lines, ``rejected`` for anything else."""
         if not isinstance(error, _SLIPS):
             return "rejected"
-        innermost = error.__traceback__
-        while innermost is not None and innermost.tb_next is not None:
-            innermost = innermost.tb_next
-        where = innermost.tb_frame.f_code.co_filename if innermost else ""
         own = {_source(cls) for cls in type(self).__mro__ if cls not in (Adapter, object)}
-        return "error" if where in own else "rejected"
+        return "error" if _raised_in(error) in own else "rejected"
 
 
 def _wanted(question: Question) -> str:
@@ -216,6 +214,18 @@ def _text(error: BaseException) -> str:
         text = "(its text can't be shown)"
     safe = text.encode("utf-8", "backslashreplace").decode("utf-8")
     return f"{type(error).__name__}: {safe}" if safe else type(error).__name__
+
+
+def _raised_in(error: Exception) -> str:
+    """The file that raised; a library's ``__getattr__`` stands for the line that misspelled."""
+    frames = []
+    traceback = error.__traceback__
+    while traceback is not None:
+        frames.append(traceback.tb_frame.f_code)
+        traceback = traceback.tb_next
+    while frames and frames[-1].co_name == "__getattr__":
+        frames.pop()
+    return frames[-1].co_filename if frames else ""
 
 
 def _source(cls: type) -> str:

@@ -22,6 +22,8 @@ def ask(backend: Backend, question: Question) -> Answer:
         answer = backend.answer(given)
     except KeyboardInterrupt:
         raise
+    except MemoryError as error:
+        return Answer(status="crash", message=f"out of memory: {error}")
     except SystemExit as error:
         return Answer(status="crash", message=f"SystemExit({error.code!r})")
     except BaseException as error:

@@ -18,7 +18,7 @@ SAMPLE = Diagnosis(
 OUTSIDE = Diagnosis(
     fault="eps-outside", says="Epsilon was added to the root.", mend="Add it.", clause="LN-EPS"
 )
-HOSTILE = "a|b `c` ```\n<b>&amp; **x** [y](z)\n\x1b[31m\x00\u202e # \ufffe\ud800"
+HOSTILE = "a|b <i> `c` ```\n<b>&amp; **x** [y](z)\n\x1b[31m\x00\u202e # \ufffe\ud800"
 
 
 def passing(case="layer-norm/affine", **changes):

@@ -36,15 +36,17 @@ def test_markdown_shows_hostile_messages_as_they_are(make):
     assert raw_html(page) == []
     kinds = {token.type for token in tokens(page)}
     assert not kinds & {"link_open", "strong_open", "em_open", "image", "html_block"}
-    shown = "a|b `c` ```"
+    shown = "a|b <i> `c` ```"
     assert ["gelu", "evaluate", "float64", "unsupported", shown, "gelu/none"] in cells(page)
     blocks = [token.content for token in tokens(page) if token.type == "fence"]
     told = [
         text.failure_text(each) + "\n" for each in make.mixed().verdicts if each.verdict in FAILURES
     ]
     assert sorted(blocks[1:]) == sorted(told)
-    line = markdown.escape("<i>|`*_[x]\\\n&lt;")
-    assert cells(f"| a |\n| --- |\n| {line} |\n")[1] == ["<i>|`*_[x]\\ &lt;"]
+    line = markdown.escape("<i>|`*_[x]\\\n&lt;\x1b")
+    assert cells(f"| a |\n| --- |\n| {line} |\n")[1] == ["<i>|`*_[x]\\ &lt;\\x1b"]
+    fenced = make.report(make.failing(got="1\n```\n<b>"))
+    assert raw_html(markdown.render(fenced, published=True)) == []
 
 
 def test_markdown_has_the_verdicts_by_operation(make):
@@ -66,7 +68,7 @@ def test_markdown_lists_what_has_no_verdict(make):
     told = page[page.index("## Not judged") :]
     assert "The run was cut short: 5 of 20 planned were not run." in told
     assert [row[3:] for row in cells(told)[1:3]] == [
-        ["unsupported", "a|b `c` ```", "gelu/none"],
+        ["unsupported", "a|b <i> `c` ```", "gelu/none"],
         ["no-verdict", "2 of 2 without bound", "gelu/wild"],
     ]
     assert cells(told)[4] == ["linear/rank [evaluate float64]", "rejected as a, not as b"]

@@ -1,0 +1,78 @@
+"""What runs in the child process: loads one backend, answers questions until told to stop."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+
+from conformance.errors import ConformanceError
+
+#: What an adapter has no business with. It keeps nobody out who reads the installed files.
+_CLOSED = ("conformance.truth", "conformance.frozen", "conformance.judge", "conformance.spec")
+
+
+class _Closed:
+    """An import hook that refuses the rooms of the truth."""
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        del path, target
+        if name.startswith(_CLOSED) and not name.startswith("conformance.specification"):
+            raise ImportError(f"{name} is not for adapters: a question comes without its answer")
+        return None
+
+
+def main(questions: str, answers: str, memory: str, backend_name: str) -> None:
+    """Serve ``backend_name`` on the two pipes, whose numbers are given as text."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which ends us
+    sys.meta_path.insert(0, _Closed())
+    from conformance.harness import protocol
+
+    incoming, outgoing = os.fdopen(int(questions), "rb"), int(answers)
+    for end in (int(questions), outgoing):  # a fork of the backend must not hold the pipes open
+        os.set_inheritable(end, False)
+    _limit(int(memory))
+    try:
+        from conformance.harness.load import load
+
+        backend = load(backend_name)
+        description = backend.describe()
+        hello = protocol.Hello(version=protocol.VERSION, name=backend.name, description=description)
+    except ConformanceError as error:
+        _send(outgoing, protocol.encode(protocol.Refused(what=error.what, hint=error.hint)))
+        return
+    _send(outgoing, protocol.encode(hello))
+    from conformance.harness.ask import ask
+
+    while line := incoming.readline():
+        message = protocol.decode_to_child(line)
+        if isinstance(message, protocol.Stop):
+            return
+        try:
+            answer = ask(backend, protocol.question_of(message))
+        except KeyboardInterrupt:  # SIGINT is ignored here, so the backend raised it
+            from conformance.model import Answer
+
+            answer = Answer(status="crash", message="KeyboardInterrupt")
+        _send(outgoing, protocol.encode(protocol.answered_message(message.number, answer)))
+
+
+def _send(outgoing: int, line: bytes) -> None:
+    view = memoryview(line)
+    while view:
+        view = view[os.write(outgoing, view) :]
+
+
+def _limit(memory: int) -> None:
+    """At most ``memory`` MiB of data, where the system can limit it; 0 means no limit."""
+    if not memory:
+        return
+    import resource
+
+    size = memory * 2**20
+    resource.setrlimit(resource.RLIMIT_DATA, (size, size))

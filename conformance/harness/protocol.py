@@ -1,0 +1,206 @@
+"""The messages between the kit and a child process: JSON lines over a pipe of their own.
+
+The child says ``hello`` once, or ``refused``. Then every ``ask`` has a number, and is answered by
+one ``answered`` with the same number; ``stop`` ends the child. Arrays are written as numbers, so
+that any language can take part: ``{"dtype": "float32", "shape": [2], "data": [1.5, "NaN"]}``,
+row-major, with the strings NaN, Infinity and -Infinity where JSON has no number.
+
+``spec/schema/protocol.json`` is the JSON Schema of these messages; a test holds it to the types.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, TypeAlias
+
+import msgspec
+import numpy as np
+
+from conformance.model import Answer, Description, Mode, Question, Status
+from conformance.precision import Dtype
+
+#: Raised when a message changes its meaning. Both sides refuse another.
+VERSION = 1
+
+#: The largest message that is read, in bytes. The largest honest answer is far below.
+LARGEST = 64 * 2**20
+
+_NAMES = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
+
+
+class Array(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """An array in JSON."""
+
+    dtype: str
+    shape: list[int]
+    data: list[float | str]
+
+
+class Hello(msgspec.Struct, frozen=True, kw_only=True, tag="hello"):
+    """The child is ready: the version it speaks, the name and description of its backend."""
+
+    version: int
+    name: str
+    description: Description
+
+
+class Refused(msgspec.Struct, frozen=True, kw_only=True, tag="refused"):
+    """The child can't load its backend: what is wrong and what to do."""
+
+    what: str
+    hint: str = ""
+
+
+class Ask(msgspec.Struct, frozen=True, kw_only=True, tag="ask"):
+    """A question: arrays and numbers by argument name, and arguments that are maps of arrays."""
+
+    number: int
+    operation: str
+    mode: Mode
+    dtype: Dtype
+    arguments: dict[str, Array | float | int | bool]
+    maps: dict[str, dict[str, Array]] = {}
+    outputs: list[str] = []
+    upstream: dict[str, Array] = {}
+    wrt: list[str] = []
+
+
+class Answered(msgspec.Struct, frozen=True, kw_only=True, tag="answered"):
+    """The answer to the question of that number."""
+
+    number: int
+    status: Status
+    outputs: dict[str, Array] = {}
+    kind: str | None = None
+    message: str = ""
+    changed: list[str] = []
+
+
+class Stop(msgspec.Struct, frozen=True, kw_only=True, tag="stop"):
+    """No more questions."""
+
+
+FromChild: TypeAlias = Hello | Refused | Answered
+ToChild: TypeAlias = Ask | Stop
+
+_encoder = msgspec.json.Encoder()
+_from_child = msgspec.json.Decoder(FromChild)
+_to_child = msgspec.json.Decoder(ToChild)
+
+
+def encode(message: FromChild | ToChild) -> bytes:
+    """One message as one line."""
+    return _encoder.encode(message) + b"\n"
+
+
+def decode_from_child(line: bytes) -> FromChild:
+    """The message of the child in ``line``. Raises msgspec.MsgspecError where it is none."""
+    return _from_child.decode(line)
+
+
+def decode_to_child(line: bytes) -> ToChild:
+    """The message to the child in ``line``. Raises msgspec.MsgspecError where it is none."""
+    return _to_child.decode(line)
+
+
+def ask_message(number: int, question: Question) -> Ask:
+    """The message that carries ``question``."""
+    return Ask(
+        number=number,
+        operation=question.operation,
+        mode=question.mode,
+        dtype=question.dtype,
+        arguments={
+            name: pack(value) if isinstance(value, np.ndarray) else value
+            for name, value in question.arguments.items()
+            if not isinstance(value, dict)
+        },
+        maps={
+            name: {inner: pack(item) for inner, item in value.items()}
+            for name, value in question.arguments.items()
+            if isinstance(value, dict)
+        },
+        outputs=list(question.outputs),
+        upstream={name: pack(value) for name, value in question.upstream.items()},
+        wrt=list(question.wrt),
+    )
+
+
+def question_of(message: Ask) -> Question:
+    """The question that ``message`` carries."""
+    arguments: dict[str, Any] = {
+        name: unpack(value) if isinstance(value, Array) else value
+        for name, value in message.arguments.items()
+    }
+    for name, items in message.maps.items():
+        arguments[name] = {inner: unpack(item) for inner, item in items.items()}
+    return Question(
+        operation=message.operation,
+        mode=message.mode,
+        dtype=message.dtype,
+        arguments=arguments,
+        outputs=tuple(message.outputs),
+        upstream={name: unpack(value) for name, value in message.upstream.items()},
+        wrt=tuple(message.wrt),
+    )
+
+
+def answered_message(number: int, answer: Answer) -> Answered:
+    """The message that carries ``answer``; too large an answer is an error instead."""
+    size = sum(int(value.nbytes) for value in answer.outputs.values())
+    if size * 4 > LARGEST:  # a double takes up to 24 characters
+        shapes = {name: list(value.shape) for name, value in answer.outputs.items()}
+        message = f"answered {size} bytes, more than any question asks for: {shapes}"
+        return Answered(number=number, status="error", message=message)
+    return Answered(
+        number=number,
+        status=answer.status,
+        outputs={name: pack(value) for name, value in answer.outputs.items()},
+        kind=answer.kind,
+        message=answer.message,
+        changed=list(answer.changed),
+    )
+
+
+def answer_of(message: Answered) -> Answer:
+    """The answer that ``message`` carries.
+
+    Raises ValueError or msgspec.ValidationError where its arrays or status are none.
+    """
+    return Answer(
+        status=message.status,
+        outputs={name: unpack(value) for name, value in message.outputs.items()},
+        kind=message.kind,
+        message=message.message,
+        changed=tuple(message.changed),
+    )
+
+
+def pack(value: np.ndarray) -> Array:
+    """An array as numbers. What is no number (objects, complex) keeps dtype and shape alone."""
+    kind = value.dtype.kind
+    if kind not in "fiub":
+        return Array(dtype=str(value.dtype), shape=list(value.shape), data=[])
+    flat = value.reshape(-1)
+    data: list[Any] = flat.astype(np.float64).tolist() if kind == "f" else flat.tolist()
+    if kind == "f" and not np.isfinite(flat).all():
+        data = [number if math.isfinite(number) else _name(number) for number in data]
+    return Array(dtype=value.dtype.name, shape=list(value.shape), data=data)
+
+
+def unpack(array: Array) -> np.ndarray:
+    """The array that was packed. Raises ValueError where the parts don't fit together."""
+    numbers = [_NAMES[item] if isinstance(item, str) else item for item in array.data]
+    try:
+        dtype = np.dtype(array.dtype)
+    except TypeError:
+        raise ValueError(f"{array.dtype!r} is no dtype") from None
+    if dtype.kind not in "fiub":
+        return np.broadcast_to(np.empty((), dtype=dtype), array.shape)  # of any size, at no cost
+    return np.array(numbers, dtype=dtype).reshape(array.shape)
+
+
+def _name(number: float) -> str:
+    if math.isnan(number):
+        return "NaN"
+    return "Infinity" if number > 0 else "-Infinity"

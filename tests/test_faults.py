@@ -1,0 +1,257 @@
+"""The catalogue of faults, and proofs that weak checks can't see them.
+
+That a case of the specification rejects each fault is proven by ``conformance check``. Here stands
+why a weaker check would not: each test shows a fault that passes the check and is there all the
+same.
+"""
+
+import re
+from decimal import Decimal
+
+import flint
+import numpy as np
+import pytest
+
+from conformance.specification import load
+from conformance.truth.balls import Balls, precision
+from conformance.truth.domains import Doubles
+from conformance.truth.evaluate import evaluate_case
+from conformance.truth.faults import Fault, catalogue
+from conformance.truth.faults.gelu import Relu, TanhGelu
+from conformance.truth.faults.layer_norm import (
+    AffineForgotten,
+    EpsOneMillionth,
+    EpsOutsideRoot,
+    SampleVariance,
+)
+from conformance.truth.faults.linear import (
+    BiasGradientAveraged,
+    TransposedWeight,
+    WeightGradientOfLastPosition,
+)
+from conformance.truth.reference import Reference
+from conformance.truth.tape import Tape
+from tests.builders import call, case
+
+SPECIFICATION = load()
+FAULTS = catalogue()
+EVERY_FAULT = pytest.mark.parametrize("fault", FAULTS.values(), ids=FAULTS.keys())
+
+EPS = Decimal("1e-5")
+
+#: Arguments of which none is degenerate, for every operation: two positions, square weights.
+NORM = {"gamma": [2, -1, 3], "beta": [1, 4, -2]}
+FEED_FORWARD = {
+    "w_1": [[1, -2, 0], [3, 1, -1], [-1, 2, 1]],
+    "b_1": [1, -1, 2],
+    "w_2": [[2, 1, -1], [0, 3, 1], [1, -1, 2]],
+    "b_2": [-2, 1, 3],
+}
+X = [[1, -2, 4], [3, 0, -1]]
+PLAIN = {
+    "linear": {"x": X, "weight": FEED_FORWARD["w_1"], "bias": [1, -1, 2]},
+    "layer_norm": {"x": X, **NORM, "eps": EPS},
+    "gelu": {"x": X},
+    "residual_add": {"x": X, "increment": X[::-1]},
+    "feed_forward": {"x": X, **FEED_FORWARD},
+    "feed_forward_sublayer": {"x": X, **NORM, **FEED_FORWARD, "eps": EPS},
+}
+
+
+def asked(reference, operation, upstream=None, *, domain=None, **given):
+    """The outputs, or the gradients, of an operation by a reference or by a fault."""
+    wrt = () if upstream is None else tuple(name for name in given if name != "eps")
+    mode = "evaluate" if upstream is None else "vjp"
+    one = case(operation, mode=mode, calls={"": call(upstream, wrt, **given)})
+    with precision():
+        found = evaluate_case(reference(), Tape(domain or Balls()), one, "y")
+        return {name: node.value for (_, name), node in found.items()}
+
+
+def value(reference, operation, **given):
+    return asked(reference, operation, **given)["y"]
+
+
+def magnitude(balls):
+    return float(np.max(Balls().magnitude(np.asarray(balls, dtype=object)), initial=0.0))
+
+
+def blind(right, wrong):
+    """Whether two results agree to fifty digits."""
+    return right.shape == wrong.shape and magnitude(right - wrong) < 1e-50
+
+
+# ------------------------------------------------------------------------------- the catalogue
+
+
+def test_names_are_words_with_dashes_and_unique():
+    """Every fault of every module is in the catalogue under a name of its own."""
+    classes = Fault.__subclasses__()
+    assert len(FAULTS) == len(classes)
+    assert all(re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", name) for name in FAULTS)
+    assert FAULTS["tanh-gelu"] is TanhGelu
+
+
+@EVERY_FAULT
+def test_a_fault_says_itself_in_one_sentence(fault):
+    """The docstring is the sentence of the diagnosis, and ``mend`` says what to do."""
+    says = fault.says()
+    assert fault.__doc__ is not Fault.__doc__
+    assert says[0].isupper()
+    assert says.endswith(".")
+    assert "\n\n" not in says
+    assert not re.search(r"\.\s+[A-Z]", says)
+    assert fault.mend.strip().endswith(".")
+
+
+@EVERY_FAULT
+def test_a_fault_breaks_a_clause_of_the_specification(fault):
+    """``breaks`` is the id of a clause, so that a diagnosis can quote the rule."""
+    assert fault.breaks in SPECIFICATION.clauses
+
+
+@EVERY_FAULT
+def test_a_fault_replaces_rules_of_the_reference(fault):
+    """A method that the reference never calls would be a fault of nothing."""
+    replaced = {name for name, member in vars(fault).items() if callable(member)}
+    assert replaced
+    assert replaced <= set(dir(Reference))
+
+
+@EVERY_FAULT
+def test_a_fault_changes_an_operation(fault):
+    """A fault is seen in a value or in a gradient of arguments that are not degenerate."""
+    changed = 0
+    for operation, given in PLAIN.items():
+        for upstream in (None, [[1, -2, 3], [4, 1, -1]]):
+            right, wrong = (
+                asked(reference, operation, upstream, domain=Doubles(), **given)
+                for reference in (Reference, fault)
+            )
+            changed += any(
+                name not in wrong or np.max(np.abs(wrong[name] - array)) > 1e-6
+                for name, array in right.items()
+            )
+    assert changed
+
+
+# -------------------------------------------------------------------------------- weak checks
+
+
+@pytest.mark.parametrize("fault", [Relu, TanhGelu])
+@pytest.mark.parametrize("a", [Decimal("0.999995"), Decimal("0.5"), 2])
+def test_an_identity_of_gelu_holds_for_its_substitutes(fault, a):
+    """g(a) - g(-a) = a holds whatever Phi is, as long as Phi(a) + Phi(-a) = 1 (C-11, C-13)."""
+    for reference in (Reference, fault):
+        positive, negative = value(reference, "gelu", x=[a, -a])
+        with precision():
+            assert magnitude(positive - negative - flint.arb(str(a))) < 1e-50
+    right, wrong = (value(reference, "gelu", x=[-a]) for reference in (Reference, fault))
+    assert magnitude(right - wrong) > 1e-5
+
+
+UNIT = {"gamma": [1, 1, 1], "beta": [0, 0, 0], "eps": EPS}
+
+
+def test_a_zero_mean_holds_for_the_sample_variance():
+    """The normalised vector has mean zero whatever it was divided by (C-01)."""
+    given = {"x": [1, -2, 4], **UNIT}
+    for reference in (Reference, SampleVariance):
+        with precision():
+            assert magnitude(value(reference, "layer_norm", **given).sum()) < 1e-50
+    assert not blind(*(value(r, "layer_norm", **given) for r in (Reference, SampleVariance)))
+
+
+def test_symmetry_holds_for_the_sample_variance():
+    """Two features are normalised to opposite numbers whatever they were divided by (C-01)."""
+    given = {"x": [1, 3], "gamma": [1, 1], "beta": [0, 0], "eps": EPS}
+    for reference in (Reference, SampleVariance):
+        z = value(reference, "layer_norm", **given)
+        assert magnitude(z[0] + z[1]) < 1e-50
+    assert not blind(*(value(r, "layer_norm", **given) for r in (Reference, SampleVariance)))
+
+
+def test_a_common_shift_holds_for_the_sample_variance():
+    """Adding a number to all features changes nothing whatever they were divided by (C-01)."""
+    near, far = ({"x": [[1, 3, 8]], **UNIT}, {"x": [[11, 13, 18]], **UNIT})
+    for reference in (Reference, SampleVariance):
+        assert blind(*(value(reference, "layer_norm", **given) for given in (near, far)))
+    assert not blind(*(value(r, "layer_norm", **near) for r in (Reference, SampleVariance)))
+
+
+@pytest.mark.parametrize("fault", [EpsOutsideRoot, EpsOneMillionth, SampleVariance])
+def test_a_constant_vector_hides_the_denominator(fault):
+    """Zero divided by any root is zero: a constant vector shows no epsilon (C-01, C-03, C-04)."""
+    constant = {"x": [2, 2, 2], **NORM, "eps": EPS}
+    right, wrong = (value(r, "layer_norm", **constant) for r in (Reference, fault))
+    assert blind(right, wrong)
+    uneven = {**constant, "x": [2, 2, 3]}
+    assert not blind(*(value(r, "layer_norm", **uneven) for r in (Reference, fault)))
+
+
+def test_a_variance_of_a_quarter_nearly_hides_epsilon_outside_the_root():
+    """sqrt(v) + eps and sqrt(v + eps) agree to first order in eps where sqrt(v) is 1/2 (C-03)."""
+    half = {"gamma": [1, 1], "beta": [0, 0], "eps": EPS}
+    gaps = {
+        x: magnitude(
+            value(EpsOutsideRoot, "layer_norm", x=list(x), **half)
+            - value(Reference, "layer_norm", x=list(x), **half)
+        )
+        for x in ((0, 1), (1, 3))
+    }
+    assert gaps[0, 1] < 1e-9
+    assert gaps[1, 3] > 1e-6
+
+
+@pytest.mark.parametrize(
+    "fault", [SampleVariance, EpsOutsideRoot, EpsOneMillionth, AffineForgotten]
+)
+def test_a_uniform_upstream_hides_the_gradient_of_layer_norm(fault):
+    """With equal upstream and default scale the input gradient is zero, however wrong the root."""
+    given = {"x": X, **UNIT}
+    for reference in (Reference, fault):
+        gradients = asked(reference, "layer_norm", [[3, 3, 3], [-2, -2, -2]], **given)
+        assert magnitude(gradients["x"]) < 1e-50
+    uneven = [[1, -2, 3], [4, 1, -1]]
+    right, wrong = (
+        asked(r, "layer_norm", uneven, **{**given, **NORM})["x"] for r in (Reference, fault)
+    )
+    assert not blind(right, wrong)
+
+
+def test_default_scale_and_shift_hide_that_they_are_forgotten():
+    """Scale 1 and shift 0 change nothing, in the value and in the input gradient (C-08)."""
+    given = {"x": X, **UNIT}
+    uneven = [[1, -2, 3], [4, 1, -1]]
+    assert blind(*(value(r, "layer_norm", **given) for r in (Reference, AffineForgotten)))
+    assert blind(
+        *(asked(r, "layer_norm", uneven, **given)["x"] for r in (Reference, AffineForgotten))
+    )
+    other = {**given, **NORM}
+    assert not blind(*(value(r, "layer_norm", **other) for r in (Reference, AffineForgotten)))
+
+
+def test_a_symmetric_weight_hides_its_transposition():
+    """A square symmetric weight is its own transpose, in values and gradients (C-25)."""
+    symmetric = {"x": X, "weight": [[1, 2, 3], [2, -1, 4], [3, 4, 5]], "bias": [1, 2, 3]}
+    uneven = [[1, -2, 3], [4, 1, -1]]
+    right, wrong = (asked(r, "linear", uneven, **symmetric) for r in (Reference, TransposedWeight))
+    assert all(blind(right[name], wrong[name]) for name in symmetric)
+    assert blind(*(value(r, "linear", **symmetric) for r in (Reference, TransposedWeight)))
+    square = {**symmetric, "weight": [[1, 2, 3], [0, -1, 4], [3, 4, 5]]}
+    assert not blind(*(value(r, "linear", **square) for r in (Reference, TransposedWeight)))
+
+
+@pytest.mark.parametrize(
+    ("fault", "gradient"),
+    [(BiasGradientAveraged, "bias"), (WeightGradientOfLastPosition, "weight")],
+)
+def test_a_single_position_hides_how_positions_are_combined(fault, gradient):
+    """Over one position a sum, a mean and the last one are the same."""
+    given = PLAIN["linear"]
+    single = {**given, "x": X[:1]}
+    right, wrong = (asked(r, "linear", [[1, -2, 3]], **single) for r in (Reference, fault))
+    assert all(blind(right[name], wrong[name]) for name in right)
+    both = [[1, -2, 3], [4, 1, -1]]
+    right, wrong = (asked(r, "linear", both, **given) for r in (Reference, fault))
+    assert not blind(right[gradient], wrong[gradient])
