@@ -25,9 +25,12 @@ _MARK = "CONFORMANCE_CHILD"
 #: How much of what a child prints is kept, in bytes.
 _KEPT = 16 * 1024
 
-_START = "import json, sys; sys.path[:] = json.loads(sys.argv[1]); " + (
-    "from conformance.harness.child import main; main(*sys.argv[2:])"
-)
+_START = """
+import json, sys
+sys.path[:] = json.loads(sys.argv[1])
+from conformance.harness.child import main
+main(*sys.argv[2:])
+"""
 
 
 class Spawned:

@@ -45,6 +45,9 @@ def test_markdown_shows_hostile_messages_as_they_are(make):
     assert sorted(blocks[1:]) == sorted(told)
     line = markdown.escape("<i>|`*_[x]\\\n&lt;\x1b")
     assert cells(f"| a |\n| --- |\n| {line} |\n")[1] == ["<i>|`*_[x]\\ &lt;\\x1b"]
+    named = make.report(make.passing("a|`b`"), name="n|`m`")
+    assert cells(markdown.render(named, published=True))[-1][-1] == "a|`b`"
+    assert cells(markdown.render_summary([named]))[1][0] == "n|`m`"
     fenced = make.report(make.failing(got="1\n```\n<b>"))
     assert raw_html(markdown.render(fenced, published=True)) == []
 
