@@ -6,6 +6,7 @@ Only click is imported when the command starts; everything else when a command n
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,9 @@ from conformance.layout import LATEST_REPORTS, SPEC
 
 #: The exit code when the kit itself is at fault, so that it never looks like a verdict.
 DEFECT = 70
+
+#: The exit code after Ctrl-C, as shells have it.
+INTERRUPTED = 130
 
 _spec_option = click.option(
     "--spec",
@@ -56,6 +60,23 @@ def cli() -> None:
     show_default=True,
     help="Folder for the reports.",
 )
+@click.option(
+    "--timeout",
+    type=click.FloatRange(min=0, min_open=True),
+    default=60.0,
+    show_default=True,
+    help="Seconds a question.",
+)
+@click.option("--memory", type=click.IntRange(min=1), metavar="MIB", help="Limit of each child.")
+@click.option(
+    "--jobs",
+    type=click.IntRange(min=1),
+    default=1,
+    show_default=True,
+    help="Backends side by side.",
+)
+@click.option("--in-process", is_flag=True, help="No child processes, for debuggers.")
+@click.option("--resume", is_flag=True, help="Go on from the partial reports in the folder.")
 @click.option("--published", is_flag=True, help="Markdown alone, without what changes by run.")
 @_spec_option
 def run(
@@ -63,34 +84,50 @@ def run(
     select: tuple[str, ...],
     dtypes: tuple[str, ...],
     out: Path,
-    published: bool,
     spec: Path,
+    **how: Any,
 ) -> int:
-    r"""Judge backends and write their reports.
+    r"""Judge backends, each in a process of its own, and write their reports.
 
-    Without BACKEND, every bundled one whose library is installed.
+    Without BACKEND, every bundled one whose library is installed. Ctrl-C keeps what was judged;
+    --resume goes on from it.
 
     \b
     Exit code: 0 all that was judged passed   1 a fail or an error
                2 a wrong command or a faulty specification
                3 a crash or a timeout         4 nothing received a verdict
     """
-    from conformance import runner, terminal
-    from conformance.specification import load
+    from conformance.harness.load import default_names
+    from conformance.harness.spawn import Spawned, spawn_all
 
-    if not backends:
-        terminal.say_missing_backends()
-    with terminal.progress() as progress:
-        reports = runner.run(
-            backends,
-            select=select,
-            dtypes=dtypes or ("float64", "float32"),  # type: ignore[arg-type] # click has checked
-            out=out,
-            published=published,
-            specification=load(spec),
-            progress=progress,
-        )
+    names = backends or tuple(default_names())
+    children: dict[str, Spawned] = {}
+    try:
+        if not how["in_process"]:  # they start while this process imports what it needs
+            children = spawn_all(names, how["memory"])
+        from conformance import runner, terminal
+        from conformance.specification import load
+
+        if not backends:
+            terminal.say_missing_backends()
+        with terminal.progress() as progress:
+            reports = runner.run(
+                names,
+                select=select,
+                dtypes=dtypes or ("float64", "float32"),  # type: ignore[arg-type] # click checks
+                out=out,
+                options=runner.Options(**how),
+                specification=load(spec),
+                progress=progress,
+                spawned=children,
+            )
+    finally:
+        for child in children.values():
+            child.end()
     terminal.show_reports(reports, out)
+    if any(report.run < report.planned for report in reports):
+        terminal.say_interrupted(reports)
+        return INTERRUPTED
     return runner.exit_code(reports)
 
 
@@ -163,6 +200,7 @@ def freeze(spec: Path) -> None:
 
 def main() -> None:
     """Run the command line and exit with the code of the design."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # ends children as Ctrl-C does
     try:
         code = cli.main(standalone_mode=False)
     except ConformanceError as error:
@@ -173,7 +211,7 @@ def main() -> None:
         sys.exit(2)
     except (click.Abort, KeyboardInterrupt):
         click.echo("conformance: interrupted", err=True)
-        sys.exit(130)
+        sys.exit(INTERRUPTED)
     except BrokenPipeError:  # the reader of our output has gone, as in `| head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)

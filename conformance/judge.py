@@ -166,7 +166,9 @@ def _compare(truth: CaseTruth, answer: Answer, dtype: Dtype) -> Finding:
         found = _at(output, here, got, proven, float(error[index]), dtype)
         worst = replace(found, verdict="fail" if bool(np.any(failed)) else worst.verdict)
     if worst.verdict == "pass" and unknown:
-        return replace(worst, verdict="no-verdict", message=f"{unknown} of {total} without bound")
+        message = f"{unknown} of {total} without bound"
+        ratio = worst.ratio if worst.output else None
+        return replace(worst, verdict="no-verdict", message=message, ratio=ratio)
     return worst
 
 

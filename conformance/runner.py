@@ -1,85 +1,48 @@
-"""Runs the cases of the specification on backends: question, answer, verdict, report."""
+"""Runs the cases of the specification on backends, side by side, and writes their reports."""
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from threading import Event
 
 import msgspec
 
-from conformance import environment, judge
+from conformance import environment, resume
 from conformance.answers import AnswerFile
 from conformance.errors import UsageError
-from conformance.frozen import Truth
-from conformance.harness.ask import ask
-from conformance.harness.load import bundled, installed, load
-from conformance.model import (
-    VERDICTS,
-    Answer,
-    Backend,
-    Case,
-    Question,
-    Rejection,
-    Relations,
-    Report,
-    Undefined,
-    Values,
-    Verdict,
-)
+from conformance.harness.connection import Connection, InProcess
+from conformance.harness.load import check_name, default_names, load
+from conformance.harness.process import ChildBackend
+from conformance.harness.spawn import Spawned
+from conformance.model import VERDICTS, Backend, Case, Report, Verdict
 from conformance.precision import DTYPES, Dtype
-from conformance.questions import question
 from conformance.report.files import file_name, write_reports
+from conformance.session import Kept, Session
 from conformance.specification import Specification
 from conformance.specification import load as load_specification
-
-#: How many judged cases are asked again at the end of a run, in reverse, for the same bits.
-REPEATED = 24
 
 #: Called with the name of the backend, how many cases are judged, and how many are planned.
 Progress = Callable[[str, int, int], None]
 
 
-def run(
-    backends: Sequence[str | Backend] = (),
-    *,
-    select: Iterable[str] = (),
-    dtypes: Sequence[Dtype] = DTYPES,
-    out: Path | str | None = None,
-    published: bool = False,
-    specification: Specification | None = None,
-    progress: Progress = lambda _name, _done, _planned: None,
-) -> list[Report]:
-    """Judge ``backends`` (names or objects; none: every bundled one whose library is installed).
+class Options(msgspec.Struct, frozen=True, kw_only=True):
+    """How to run, whatever is judged.
 
-    ``select`` has globs or parts of case ids. Reports are written to the folder ``out`` if given;
-    ``published`` writes Markdown alone, without what changes from run to run.
-    Raises SpecificationError, UsageError (nothing selected, two backends of one name) and
-    BackendError.
+    ``timeout`` is per question in seconds, ``memory`` per child in MiB, ``jobs`` how many backends
+    run side by side. ``in_process`` asks backends in this process, for debuggers. ``published``
+    writes Markdown alone, without what changes from run to run; ``resume`` goes on from the
+    partial reports in the folder.
     """
-    spec = specification or load_specification()
-    patterns = tuple(select)
-    cases = spec.select(patterns)
-    if not cases:
-        known = "`conformance list cases` shows the ids"
-        raise NothingSelected(f"no case matches {', '.join(patterns)}", known)
-    names = backends or [name for name in bundled() if installed(name)]
-    loaded = [backend_named(name) if isinstance(name, str) else name for name in names]
-    _refuse_equal_names(loaded)
-    folder = None if out is None else Path(out)
-    reports = []
-    for backend in loaded:
-        path = None
-        if folder is not None and not published:
-            path = folder / f"{file_name(backend.name)}.answers.msgpack"
-        with AnswerFile(path) as answers:
-            session = _Session(backend, spec, answers)
-            verdicts = session.judge_all(cases, dtypes, progress)
-        reports.append(_report(backend, spec, patterns, dtypes, verdicts))
-    if folder is not None:
-        write_reports(reports, folder, published=published)
-    return reports
+
+    timeout: float = 60.0
+    memory: int | None = None
+    jobs: int = 1
+    in_process: bool = False
+    published: bool = False
+    resume: bool = False
 
 
 class NothingSelected(UsageError):
@@ -88,13 +51,70 @@ class NothingSelected(UsageError):
     exit_code = 4
 
 
-def backend_named(name: str) -> Backend:
-    """A backend by name; ``fault:NAME`` is answered by the reference with one rule wrong."""
-    if name.startswith("fault:"):
-        from conformance.truth.fault_backend import FaultBackend
+def run(
+    backends: Sequence[str | Backend] = (),
+    *,
+    select: Iterable[str] = (),
+    dtypes: Sequence[Dtype] = DTYPES,
+    out: Path | str | None = None,
+    options: Options | None = None,
+    specification: Specification | None = None,
+    progress: Progress = lambda _name, _done, _planned: None,
+    spawned: Mapping[str, Spawned] | None = None,
+) -> list[Report]:
+    """Judge ``backends`` (names or objects; none: every bundled one whose library is installed).
 
-        return FaultBackend(name.removeprefix("fault:"))
-    return load(name)
+    A named backend runs in a child process of its own, an object in this process. ``select`` has
+    globs or parts of case ids. Reports are written to the folder ``out`` if given; a run that is
+    interrupted from the keyboard returns what was judged, as partial reports. ``spawned`` has
+    children that were started already, by name.
+
+    Raises SpecificationError, UsageError (nothing selected, two backends of one name, nothing to
+    go on from) and BackendError.
+    """
+    how = options or Options()
+    folder = None if out is None else Path(out)
+    with ExitStack() as stack:
+        for child in (spawned or {}).values():
+            stack.callback(child.end)
+        spec = specification or load_specification()
+        patterns = tuple(select)
+        cases = spec.select(patterns)
+        if not cases:
+            known = "`conformance list cases` shows the ids"
+            raise NothingSelected(f"no case matches {', '.join(patterns)}", known)
+        names = backends or default_names()
+        connections = [connect(name, how, spawned or {}, stack) for name in names]
+        _refuse_equal_names(connections)
+        plan = _Plan(spec, patterns, cases, tuple(dtypes), folder, how)
+        reports = _run_all(connections, plan, progress)
+    if folder is not None:
+        write_reports(reports, folder, published=how.published)
+    return reports
+
+
+def connect(
+    backend: str | Backend, how: Options, spawned: Mapping[str, Spawned], stack: ExitStack
+) -> Connection:
+    """What to ask ``backend`` through; ``stack`` closes it.
+
+    ``fault:NAME`` is answered here, by the reference with one rule wrong: nothing of the truth is
+    in a child.
+    """
+    if not isinstance(backend, str):
+        return InProcess(backend)
+    if backend.startswith("fault:"):
+        from conformance.truth.fault_backend import FaultBackend  # only where one is asked for
+
+        return InProcess(FaultBackend(backend.removeprefix("fault:")))
+    check_name(backend)
+    if how.in_process:
+        return InProcess(load(backend))
+    child = ChildBackend(
+        backend, timeout=how.timeout, memory=how.memory, spawned=spawned.get(backend)
+    )
+    stack.callback(child.close)
+    return child
 
 
 def exit_code(reports: Iterable[Report]) -> int:
@@ -107,139 +127,83 @@ def exit_code(reports: Iterable[Report]) -> int:
     return 0 if any(total["pass"] for total in totals) else 4
 
 
-class _Session:
-    """One backend, asked one case after the other."""
+class _Plan:
+    """What every backend of a run is judged on, and how."""
 
-    def __init__(self, backend: Backend, spec: Specification, answers: AnswerFile) -> None:
-        self.backend = backend
+    def __init__(
+        self,
+        spec: Specification,
+        patterns: tuple[str, ...],
+        cases: Sequence[Case],
+        dtypes: tuple[Dtype, ...],
+        folder: Path | None,
+        how: Options,
+    ) -> None:
         self.spec = spec
-        self.answers = answers
-        self.truth = Truth(Path(spec.root) / "truth")
-        self.twins: dict[tuple[str, str], Answer] = {}
-        self.failures: list[dict[str, Any]] = []
+        self.patterns = patterns
+        self.dtypes = dtypes
+        self.folder = folder
+        self.how = how
+        self.stop = Event()
+        self.pairs = [(case, dtype) for case in cases for dtype in dtypes if dtype in case.dtypes]
 
-    def judge_all(
-        self, cases: Sequence[Case], dtypes: Sequence[Dtype], progress: Progress
-    ) -> tuple[Verdict, ...]:
-        """The verdicts in the order of the cases, diagnosed where any failed."""
-        planned = [(case, dtype) for case in cases for dtype in dtypes if dtype in case.dtypes]
-        chosen = random.Random(0).sample(range(len(planned)), min(REPEATED, len(planned)))  # noqa: S311
-        kept: dict[int, dict[str, Answer]] = {}
-        verdicts: list[Verdict] = []
-        for position, (case, dtype) in enumerate(planned):
-            verdict, answers = self.judge_one(case, dtype)
-            verdicts.append(verdict)
-            if position in chosen:
-                kept[position] = answers
-            progress(self.backend.name, position + 1, len(planned))
-        for position in sorted(kept, reverse=True):
-            case, dtype = planned[position]
-            if verdicts[position].verdict == "pass":
-                verdicts[position] = self._repeated(case, dtype, kept[position], verdicts[position])
-        if not self.failures:
-            return tuple(verdicts)
-        from conformance.diagnose import Failure, diagnose
-
-        failures = [Failure(**failure) for failure in self.failures]
-        return tuple(diagnose(failures, verdicts, self.spec.operations))
-
-    def judge_one(self, case: Case, dtype: Dtype) -> tuple[Verdict, dict[str, Answer]]:
-        """Ask every call of ``case``, and judge the answers."""
-        questions, answers = self._ask_calls(case, dtype)
-        for call, answer in answers.items():
-            self.answers.add(case.id, dtype, call, answer)
-        truth = None
-        if isinstance(case.expectation, Values | Relations):
-            truth = self.truth.of(case)
-        verdict = judge.verdict(case, dtype, truth, answers, self._twin(case, dtype))
-        if verdict.verdict == "fail":
-            self.failures.append(
-                {
-                    "verdict": verdict,
-                    "case": case,
-                    "truth": truth,
-                    "questions": questions,
-                    "answers": answers,
-                }
-            )
-        return verdict, answers
-
-    def _ask_calls(self, case: Case, dtype: Dtype) -> tuple[dict[str, Question], dict[str, Answer]]:
-        operation = self.spec.operations[case.operation]
-        questions: dict[str, Question] = {}
-        answers: dict[str, Answer] = {}
-        for call in case.calls:
-            asked = question(case, operation, call, dtype, answers)
-            if asked is None:  # it takes an output that did not come; that answer is judged
-                break
-            questions[call] = asked
-            answers[call] = ask(self.backend, asked)
-            if answers[call].status != "outputs":
-                break
-        return questions, answers
-
-    def _twin(self, case: Case, dtype: Dtype) -> Answer | None:
-        """The answer to the valid case beside a rejection; its outputs are not kept."""
-        if not isinstance(case.expectation, Rejection | Undefined):
+    def answers_path(self, name: str) -> Path | None:
+        """Where the answers of a backend are kept, if they are."""
+        if self.folder is None or self.how.published:
             return None
-        beside = case.expectation.beside
-        key = (beside, dtype)
-        if key not in self.twins:
-            _, answers = self._ask_calls(self.spec.cases[beside], dtype)
-            self.twins[key] = msgspec.structs.replace(answers[""], outputs={})
-        return self.twins[key]
+        return self.folder / f"{file_name(name)}.answers.msgpack"
 
-    def _repeated(
-        self, case: Case, dtype: Dtype, before: Mapping[str, Answer], verdict: Verdict
-    ) -> Verdict:
-        """Fails a case whose answers are not the same to the bit when it is asked again."""
-        _, after = self._ask_calls(case, dtype)
-        for call, answer in before.items():
-            again = after.get(call, Answer(status="error"))
-            names = [name for name in answer.outputs if not _identical(name, answer, again)]
-            if answer.status == again.status and not names:
-                continue
-            what = ", ".join(names) or answer.status
-            message = f"not reproducible: asked again, {what} came out otherwise"
-            return msgspec.structs.replace(verdict, verdict="fail", message=message, ratio=None)
-        return verdict
-
-
-def _identical(name: str, before: Answer, after: Answer) -> bool:
-    if name not in after.outputs:
-        return False
-    return bool(before.outputs[name].tobytes() == after.outputs[name].tobytes())
+    def report(self, backend: Connection, verdicts: Sequence[Verdict]) -> Report:
+        """The report of ``backend``, which may be partial."""
+        totals: dict[str, int] = {
+            name: sum(verdict.verdict == name for verdict in verdicts) for name in VERDICTS
+        }
+        description = backend.describe()
+        known = tuple(name for name in self.spec.operations if name in description.operations)
+        return Report(
+            kit=environment.kit(),
+            specification=environment.specification(self.spec.root),
+            backend=msgspec.structs.replace(description, name=backend.name, operations=known),
+            environment=environment.machine(),
+            selection=self.patterns,
+            dtypes=self.dtypes,
+            planned=len(self.pairs),
+            run=len(verdicts),
+            totals=totals,
+            verdicts=tuple(verdicts),
+        )
 
 
-def _refuse_equal_names(backends: Sequence[Backend]) -> None:
+def _run_all(connections: Sequence[Connection], plan: _Plan, progress: Progress) -> list[Report]:
+    """The reports in the order of the backends, however many run side by side."""
+    if plan.how.jobs <= 1 or len(connections) == 1:
+        return [_run_one(connection, plan, progress) for connection in connections]
+    with ThreadPoolExecutor(max_workers=plan.how.jobs) as pool:
+        futures = [pool.submit(_run_one, each, plan, progress) for each in connections]
+        try:
+            return [future.result() for future in futures]
+        except KeyboardInterrupt:
+            plan.stop.set()
+            for connection in connections:
+                connection.close()  # a thread that waits for its child waits no longer
+            return [future.result() for future in futures]
+
+
+def _run_one(connection: Connection, plan: _Plan, progress: Progress) -> Report:
+    kept: Sequence[Kept] = ()
+    if plan.how.resume and plan.folder is not None:
+        kept = resume.kept(plan.report(connection, ()), plan.folder, plan.pairs)
+    with AnswerFile(plan.answers_path(connection.name)) as answers:
+        session = Session(connection, plan.spec, answers, plan.stop)
+        verdicts = session.judge_all(
+            plan.pairs, kept, lambda done, planned: progress(connection.name, done, planned)
+        )
+    return plan.report(connection, verdicts)
+
+
+def _refuse_equal_names(backends: Sequence[Connection]) -> None:
     names = [backend.name for backend in backends]
     twice = {name for name in names if names.count(name) > 1}
     if twice:
         hint = "give one of them a class attribute `name`"
         raise UsageError(f"two backends are called {', '.join(sorted(twice))}", hint)
-
-
-def _report(
-    backend: Backend,
-    spec: Specification,
-    patterns: tuple[str, ...],
-    dtypes: Sequence[Dtype],
-    verdicts: tuple[Verdict, ...],
-) -> Report:
-    totals: dict[str, int] = {
-        name: sum(verdict.verdict == name for verdict in verdicts) for name in VERDICTS
-    }
-    description = backend.describe()
-    known = tuple(name for name in spec.operations if name in description.operations)
-    return Report(
-        kit=environment.kit(),
-        specification=environment.specification(spec.root),
-        backend=msgspec.structs.replace(description, name=backend.name, operations=known),
-        environment=environment.machine(),
-        selection=patterns,
-        dtypes=tuple(dtypes),
-        planned=len(verdicts),
-        run=len(verdicts),
-        totals=totals,
-        verdicts=verdicts,
-    )

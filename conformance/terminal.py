@@ -50,6 +50,13 @@ def say_missing_backends() -> None:
             click.echo(f"{name} is not installed and not run; {install_line(name)}", err=True)
 
 
+def say_interrupted(reports: Sequence[Report]) -> None:
+    """Name the reports that are partial, and how to go on."""
+    partial = [report.backend.name for report in reports if report.run < report.planned]
+    names = ", ".join(partial)
+    click.echo(f"interrupted: {names} partial; the same command with --resume goes on", err=True)
+
+
 def show_reports(reports: Sequence[Report], out: Path) -> None:
     """The summary of every report, root causes first, and where the reports are."""
     for report in reports:

@@ -36,6 +36,7 @@ def main(questions: str, answers: str, memory: str, backend_name: str) -> None:
     incoming, outgoing = os.fdopen(int(questions), "rb"), int(answers)
     for end in (int(questions), outgoing):  # a fork of the backend must not hold the pipes open
         os.set_inheritable(end, False)
+    _die_with_parent()
     _limit(int(memory))
     try:
         from conformance.harness.load import load
@@ -66,6 +67,15 @@ def _send(outgoing: int, line: bytes) -> None:
     view = memoryview(line)
     while view:
         view = view[os.write(outgoing, view) :]
+
+
+def _die_with_parent() -> None:
+    """Ask Linux to kill this process when its parent is gone, however that came about."""
+    if sys.platform == "linux":
+        import ctypes
+
+        set_parent_death_signal = 1
+        ctypes.CDLL(None).prctl(set_parent_death_signal, signal.SIGKILL)
 
 
 def _limit(memory: int) -> None:

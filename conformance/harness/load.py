@@ -39,10 +39,28 @@ def installed(name: str) -> bool:
     return importlib.util.find_spec(name) is not None
 
 
+def default_names() -> list[str]:
+    """The bundled backends whose library is installed."""
+    return [name for name in bundled() if installed(name)]
+
+
 def install_line(name: str) -> str:
     """The command that installs the library of the bundled adapter ``name``."""
     what = "." if CHECKOUT else "decoder-conformance"
     return f"python -m pip install '{what}[{name}]'"
+
+
+def check_name(name: str) -> None:
+    """Raise BackendError for a name that can't be a backend, without importing anything."""
+    path = Path(name.partition(":")[0])
+    if path.suffix == ".py":
+        if not path.is_file():
+            raise _no_file(path)
+    elif name in bundled():
+        if not installed(name):
+            raise _not_installed(name)
+    elif ":" not in name and name not in known_names():
+        raise _unknown(name)
 
 
 def load(name: str) -> Backend:
@@ -65,16 +83,14 @@ def load(name: str) -> Backend:
 
 def _load_bundled(name: str) -> Backend:
     if not installed(name):
-        hint = f"install it: {install_line(name)}"
-        raise BackendError(f"the backend {name} needs {name}, which is not installed", hint)
+        raise _not_installed(name)
     module = _guard(lambda: importlib.import_module(f"conformance.backends.{name}"), name)
     return _construct(_only(_adapters(module), name), name, name)
 
 
 def _from_file(path: Path, cls: str) -> Any:
     if not path.is_file():
-        hint = "give the path of a Python file with a class derived from conformance.Adapter"
-        raise BackendError(f"there is no file {path}", hint)
+        raise _no_file(path)
     module_name = f"conformance_backend_{path.stem}"
     spec = importlib.util.spec_from_file_location(module_name, path)
     assert spec is not None  # the file exists and ends in .py
@@ -155,6 +171,16 @@ def _guard(action: Any, where: str) -> Any:
         line = traceback.tb_lineno if traceback else 0
         what = f"{where} can't be loaded: {type(error).__name__}: {error}"
         raise BackendError(what, f"raised at {code}:{line}") from None
+
+
+def _no_file(path: Path) -> BackendError:
+    hint = "give the path of a Python file with a class derived from conformance.Adapter"
+    return BackendError(f"there is no file {path}", hint)
+
+
+def _not_installed(name: str) -> BackendError:
+    hint = f"install it: {install_line(name)}"
+    return BackendError(f"the backend {name} needs {name}, which is not installed", hint)
 
 
 def _unknown(name: str) -> BackendError:

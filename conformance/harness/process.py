@@ -58,6 +58,7 @@ class ChildBackend:
         self._child: Spawned | None = spawned
         self._number = 0
         self._rest = b""
+        self._mark = 0
         self._in_a_row: Counter[str] = Counter()
         hello = self._start()
         self.name = hello.name
@@ -75,7 +76,7 @@ class ChildBackend:
 
     def answer(self, question: Question) -> Answer:
         """The child's answer; a crash, timeout or error where none came."""
-        if self._in_a_row[question.operation] >= IN_A_ROW:
+        if self.gave_up(question.operation):
             message = f"not asked: {IN_A_ROW} crashes or timeouts of {question.operation} in a row"
             return Answer(status="crash", message=message)
         answer = self._ask(question)
@@ -84,6 +85,17 @@ class ChildBackend:
         else:
             self._in_a_row[question.operation] = 0
         return answer
+
+    def gave_up(self, operation: str) -> bool:
+        """Whether the last ``IN_A_ROW`` questions of ``operation`` all crashed or hung."""
+        return self._in_a_row[operation] >= IN_A_ROW
+
+    def printed(self) -> str:
+        """The last lines that the child printed since it was asked the latest question."""
+        if self._child is None:
+            return ""
+        time.sleep(0.02)  # what it printed before it answered may still be in the pipe
+        return self._child.printed_since(self._mark)
 
     def close(self) -> None:
         """End the child and all it started."""
@@ -103,7 +115,7 @@ class ChildBackend:
                 return Answer(status="crash", message=f"can't be started again: {error.what}")
         assert self._child is not None
         self._number += 1
-        mark = self._child.printed_bytes
+        self._mark = self._child.printed_bytes
         try:
             self._send(protocol.encode(protocol.ask_message(self._number, question)))
             answer = self._receive_answer()
@@ -116,7 +128,7 @@ class ChildBackend:
             self._end()
         if answer.status == "outputs":
             return answer
-        printed = self._child.printed_since(mark) if self._child else ""
+        printed = self._child.printed_since(self._mark) if self._child else ""
         if printed:
             message = f"{answer.message}\nit printed last:\n{printed}"
             answer = msgspec.structs.replace(answer, message=message)

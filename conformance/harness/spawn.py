@@ -1,5 +1,5 @@
-"""Starts and ends a child process. Only the standard library: a child is started before the kit
-itself has imported NumPy, so that both start at the same time.
+"""Starts and ends a child process. It imports no NumPy: a child is started before the kit itself
+imports it, so that both start at the same time.
 
 The child gets two pipes for messages and one that takes everything it prints. It leads a session
 of its own, and every process it starts inherits a token in its environment; ending a child ends
@@ -17,7 +17,10 @@ import subprocess
 import sys
 import threading
 from collections import deque
+from collections.abc import Iterable
 from pathlib import Path
+
+from conformance.harness.load import check_name
 
 #: Every descendant of a child has this variable, with the token of the child.
 _MARK = "CONFORMANCE_CHILD"
@@ -31,6 +34,17 @@ sys.path[:] = json.loads(sys.argv[1])
 from conformance.harness.child import main
 main(*sys.argv[2:])
 """
+
+
+def spawn_all(names: Iterable[str], memory: int | None) -> dict[str, Spawned]:
+    """A child for each of ``names`` that runs in one; faults are answered by the kit itself.
+
+    Raises BackendError, before any is started, for a name that can't be a backend.
+    """
+    wanted = [name for name in names if not name.startswith("fault:")]
+    for name in wanted:
+        check_name(name)
+    return {name: Spawned(name, memory) for name in wanted}
 
 
 class Spawned:
@@ -57,6 +71,7 @@ class Spawned:
         finally:
             for end in (questions_in, answers_out, printed_in):
                 os.close(end)
+        self._ended = False
         self._printed: deque[bytes] = deque()
         self.printed_bytes = 0
         self._drain = threading.Thread(target=self._take, args=(printed,), daemon=True)
@@ -73,7 +88,10 @@ class Spawned:
         return "\n".join(text.strip().splitlines()[-lines:])
 
     def end(self) -> None:
-        """Kill the child and everything it started, and close the pipes."""
+        """Kill the child and everything it started, and close the pipes; once."""
+        if self._ended:
+            return
+        self._ended = True
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self.process.pid, signal.SIGKILL)
         self.process.kill()

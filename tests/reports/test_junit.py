@@ -12,11 +12,15 @@ from conformance.report import junit, text
 SCHEMA = xmlschema.XMLSchema(str(Path(__file__).parents[1] / "junit.xsd"))
 
 
+def parsed(document):
+    return ET.fromstring(document)  # noqa: S314 -- our own
+
+
 def test_junit_is_valid_and_counts_rightly(make):
     """The document fits the schema that CI checks; suites and root count their test cases."""
     document = junit.render(make.mixed())
     SCHEMA.validate(document.decode())
-    root = ET.fromstring(document)  # noqa: S314 -- our own
+    root = parsed(document)
     assert root.attrib == {
         "name": "conformance of mine", "tests": "15", "failures": "5", "errors": "3",
     }  # fmt: skip
@@ -33,7 +37,7 @@ def test_junit_is_valid_and_counts_rightly(make):
 
 def test_junit_tells_each_verdict_in_its_element(make):
     """A fail is a failure, a broken answer an error, the unjudged skipped, with the same text."""
-    root = ET.fromstring(junit.render(make.mixed()))  # noqa: S314 -- our own
+    root = parsed(junit.render(make.mixed()))
     told = {}
     for testcase in root.iter("testcase"):
         told[testcase.get("name")] = [(child.tag, child.get("type")) for child in testcase]
@@ -54,6 +58,8 @@ def test_junit_tells_each_verdict_in_its_element(make):
     )
     assert root.find(".//testcase").get("classname") == "mine.layer_norm"
     error = root.find(".//testcase[@name='linear/error [evaluate float64]']/error")
+    odd = parsed(junit.render(make.report(make.passing(operation="a\x01"), name="b\x00")))
+    assert odd.find(".//testcase").get("classname") == "b\\x00.a\\x01"
     assert "| \\x1b[31m\\x00\\u202e # \\ufffe\\ud800" in error.text
 
 
@@ -64,5 +70,5 @@ def test_no_report_breaks_the_document(data, strategies):
     report = data.draw(strategies.reports)
     document = junit.render(report)
     SCHEMA.validate(document.decode())
-    root = ET.fromstring(document)  # noqa: S314 -- our own
+    root = parsed(document)
     assert len(list(root.iter("testcase"))) == len(report.verdicts)

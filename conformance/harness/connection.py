@@ -1,0 +1,58 @@
+"""What the kit asks through: a backend in this process, or behind the pipe of a child."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from conformance.harness.ask import ask
+from conformance.model import Answer, Backend, Description, Question
+
+
+class Connection(Protocol):
+    """A backend that is safe to ask: it never raises, and what it is given is not written to."""
+
+    name: str
+
+    def describe(self) -> Description:
+        """What the backend says of itself."""
+        ...
+
+    def answer(self, question: Question) -> Answer:
+        """The answer to one question, whatever happens."""
+        ...
+
+    def printed(self) -> str:
+        """The last lines that the backend printed since it was asked, if anyone knows."""
+        ...
+
+    def gave_up(self, operation: str) -> bool:
+        """Whether ``operation`` crashed or hung so often that it is not asked any more."""
+        ...
+
+    def close(self) -> None:
+        """End what was started."""
+        ...
+
+
+class InProcess:
+    """A backend in this process: for objects, for debuggers, and inside the child itself."""
+
+    def __init__(self, backend: Backend) -> None:
+        self._backend = backend
+        self.name = backend.name
+
+    def describe(self) -> Description:
+        return self._backend.describe()
+
+    def answer(self, question: Question) -> Answer:
+        return ask(self._backend, question)
+
+    def printed(self) -> str:
+        return ""  # it prints where the kit prints
+
+    def gave_up(self, operation: str) -> bool:
+        del operation
+        return False
+
+    def close(self) -> None:
+        pass

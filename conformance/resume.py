@@ -1,0 +1,46 @@
+"""Goes on from a report that was cut short: what it has judged need not be asked again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from conformance.answers import read_answers
+from conformance.errors import UsageError
+from conformance.model import Answer, Case, Report
+from conformance.precision import Dtype
+from conformance.report import json
+from conformance.report.files import file_name
+from conformance.session import Kept
+
+_HINT = "run without --resume"
+
+
+def kept(plan: Report, folder: Path, pairs: Sequence[tuple[Case, Dtype]]) -> list[Kept]:
+    """The verdicts and answers of the earlier report of the same backend in ``folder``.
+
+    ``plan`` is the report that this run would begin with. Raises UsageError where there is no
+    earlier report, or where it is of another kit, specification, backend or selection.
+    """
+    name = plan.backend.name
+    path = folder / f"{file_name(name)}.json"
+    if not path.is_file():
+        raise UsageError(f"there is no {path} to go on from", _HINT)
+    earlier = json.decode(path.read_bytes())
+    for what in ("kit", "specification", "backend", "selection", "dtypes", "planned"):
+        if getattr(earlier, what) != getattr(plan, what):
+            raise UsageError(f"{path} can't be gone on from: it has another {what}", _HINT)
+    answers: dict[tuple[str, str], dict[str, Answer]] = {}
+    for record in read_answers(folder / f"{file_name(name)}.answers.msgpack"):
+        answer = Answer(
+            status=record["status"],
+            kind=record["kind"],
+            message=record["message"],
+            outputs=record["outputs"],
+        )
+        answers.setdefault((record["case"], record["dtype"]), {})[record["call"]] = answer
+    return [
+        (verdict, answers[case.id, dtype])
+        for verdict, (case, dtype) in zip(earlier.verdicts, pairs, strict=False)
+        if (verdict.case, verdict.dtype) == (case.id, dtype)
+    ]

@@ -1,0 +1,199 @@
+"""One backend, asked one case after the other: question, answer, verdict."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from threading import Event
+from typing import Any
+
+import msgspec
+
+from conformance import judge
+from conformance.answers import AnswerFile
+from conformance.frozen import Truth
+from conformance.harness.connection import Connection
+from conformance.model import (
+    Answer,
+    Case,
+    Question,
+    Rejection,
+    Relations,
+    Undefined,
+    Values,
+    Verdict,
+)
+from conformance.precision import Dtype
+from conformance.questions import question
+from conformance.specification import Specification
+
+#: How many judged cases are asked again at the end of a run, in reverse, for the same bits.
+REPEATED = 24
+
+#: Called with how many cases are judged, and how many are planned.
+Progress = Callable[[int, int], None]
+
+#: What was kept of a case in a report that is gone on from: its verdict, its answers by call.
+Kept = tuple[Verdict, dict[str, Answer]]
+
+
+class Session:
+    """The run of one backend over the planned cases; ``stop`` ends it after the case at hand."""
+
+    def __init__(
+        self, backend: Connection, spec: Specification, answers: AnswerFile, stop: Event
+    ) -> None:
+        self.backend = backend
+        self.spec = spec
+        self.answers = answers
+        self.stop = stop
+        self.truth = Truth(Path(spec.root) / "truth")
+        self.twins: dict[tuple[str, str], Answer] = {}
+        self.failures: list[dict[str, Any]] = []
+
+    def judge_all(
+        self,
+        planned: Sequence[tuple[Case, Dtype]],
+        kept: Sequence[Kept],
+        progress: Progress,
+    ) -> tuple[Verdict, ...]:
+        """The verdicts in the order planned, diagnosed where any failed.
+
+        The first of them are taken from ``kept``. Fewer than planned come back where the run was
+        stopped, or interrupted from the keyboard.
+        """
+        sample = random.Random(0).sample(range(len(planned)), min(REPEATED, len(planned)))  # noqa: S311
+        again: dict[int, dict[str, Answer]] = {}
+        verdicts: list[Verdict] = []
+        try:
+            for position, (case, dtype) in enumerate(planned):
+                if position < len(kept):
+                    verdict, answers = self._take(case, dtype, *kept[position])
+                else:
+                    verdict, answers = self._judge(case, dtype)
+                if self.stop.is_set():  # the answer may be that of a child that was ended
+                    break
+                verdicts.append(verdict)
+                self._keep(case, dtype, answers)
+                if position in sample and verdict.verdict == "pass":
+                    again[position] = answers
+                progress(position + 1, len(planned))
+            for position in sorted(again, reverse=True):
+                if self.stop.is_set():
+                    break
+                case, dtype = planned[position]
+                verdicts[position] = self._repeat(case, dtype, again[position], verdicts[position])
+        except KeyboardInterrupt:
+            self.stop.set()
+        return self._diagnosed(verdicts)
+
+    def _judge(self, case: Case, dtype: Dtype) -> Kept:
+        """Ask every call of ``case``, and judge the answers."""
+        questions, answers = self._ask(case, dtype)
+        truth = None
+        if isinstance(case.expectation, Values | Relations):
+            truth = self.truth.of(case)
+        verdict = judge.verdict(case, dtype, truth, answers, self._twin(case, dtype))
+        if verdict.verdict == "fail":
+            printed = self.backend.printed()
+            if printed:
+                message = f"{verdict.message}\nit printed last:\n{printed}"
+                verdict = msgspec.structs.replace(verdict, message=message)
+            self._note_failure(verdict, case, questions, answers)
+        return verdict, answers
+
+    def _take(self, case: Case, dtype: Dtype, verdict: Verdict, answers: dict[str, Answer]) -> Kept:
+        """A verdict of an earlier run, as if it were of this one."""
+        if verdict.verdict == "fail":
+            operation = self.spec.operations[case.operation]
+            asked = {call: question(case, operation, call, dtype, answers) for call in answers}
+            questions = {call: each for call, each in asked.items() if each is not None}
+            self._note_failure(verdict, case, questions, answers)
+        return verdict, answers
+
+    def _ask(self, case: Case, dtype: Dtype) -> tuple[dict[str, Question], dict[str, Answer]]:
+        operation = self.spec.operations[case.operation]
+        questions: dict[str, Question] = {}
+        answers: dict[str, Answer] = {}
+        for call in case.calls:
+            asked = question(case, operation, call, dtype, answers)
+            if asked is None:  # it takes an output that did not come; that answer is judged
+                break
+            questions[call] = asked
+            answers[call] = self.backend.answer(asked)
+            if answers[call].status != "outputs":
+                break
+        return questions, answers
+
+    def _keep(self, case: Case, dtype: Dtype, answers: Mapping[str, Answer]) -> None:
+        for call, answer in answers.items():
+            self.answers.add(case.id, dtype, call, answer)
+
+    def _note_failure(
+        self,
+        verdict: Verdict,
+        case: Case,
+        questions: dict[str, Question],
+        answers: dict[str, Answer],
+    ) -> None:
+        values = isinstance(case.expectation, Values | Relations)
+        self.failures.append(
+            {
+                "verdict": verdict,
+                "case": case,
+                "truth": self.truth.of(case) if values else None,
+                "questions": questions,
+                "answers": answers,
+            }
+        )
+
+    def _twin(self, case: Case, dtype: Dtype) -> Answer | None:
+        """The answer to the valid case beside a rejection; its outputs are not kept."""
+        if not isinstance(case.expectation, Rejection | Undefined):
+            return None
+        beside = case.expectation.beside
+        key = (beside, dtype)
+        if key not in self.twins:
+            _, answers = self._ask(self.spec.cases[beside], dtype)
+            self.twins[key] = msgspec.structs.replace(answers[""], outputs={})
+        return self.twins[key]
+
+    def _repeat(
+        self, case: Case, dtype: Dtype, before: Mapping[str, Answer], verdict: Verdict
+    ) -> Verdict:
+        """Fails a case whose answers are not the same to the bit when it is asked again."""
+        if self.backend.gave_up(case.operation):
+            return verdict
+        _, after = self._ask(case, dtype)
+        for call, answer in before.items():
+            again = after.get(call, Answer(status="error"))
+            names = [name for name in answer.outputs if not _identical(name, answer, again)]
+            if answer.status == again.status and not names:
+                continue
+            what = ", ".join(names) or answer.status
+            message = f"not reproducible: asked again, {what} came out otherwise"
+            return Verdict(
+                case=case.id,
+                operation=case.operation,
+                mode=case.mode,
+                dtype=dtype,
+                verdict="fail",
+                message=message,
+                clauses=case.clauses,
+            )
+        return verdict
+
+    def _diagnosed(self, verdicts: Sequence[Verdict]) -> tuple[Verdict, ...]:
+        if not self.failures:
+            return tuple(verdicts)
+        from conformance.diagnose import Failure, diagnose  # failures only: it loads the faults
+
+        failures = [Failure(**failure) for failure in self.failures]
+        return tuple(diagnose(failures, verdicts, self.spec.operations))
+
+
+def _identical(name: str, before: Answer, after: Answer) -> bool:
+    if name not in after.outputs:
+        return False
+    return bool(before.outputs[name].tobytes() == after.outputs[name].tobytes())
