@@ -167,8 +167,8 @@ def _compare(truth: CaseTruth, answer: Answer, dtype: Dtype) -> Finding:
         worst = replace(found, verdict="fail" if bool(np.any(failed)) else worst.verdict)
     if worst.verdict == "pass" and unknown:
         message = f"{unknown} of {total} without bound"
-        ratio = worst.ratio if worst.output else None
-        return replace(worst, verdict="no-verdict", message=message, ratio=ratio)
+        known = worst.ratio if worst.output else None
+        return replace(worst, verdict="no-verdict", message=message, ratio=known)
     return worst
 
 

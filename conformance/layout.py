@@ -16,5 +16,13 @@ ROOT = PACKAGE.parent if CHECKOUT else PACKAGE
 SPEC = ROOT / "spec"
 BACKENDS = ROOT / "backends"
 
+
+def cache_folder(name: str) -> Path:
+    """A folder of the user's cache for things that can be made again; it may not exist yet."""
+    import platformdirs  # costs as much as all the rest of this module
+
+    return Path(platformdirs.user_cache_dir("decoder-conformance", appauthor=False)) / name
+
+
 #: Where a run writes unless it is told otherwise, relative to the current folder.
 LATEST_REPORTS = Path("reports") / "latest"

@@ -80,7 +80,7 @@ class Clause(msgspec.Struct, frozen=True, kw_only=True):
     unseparated: str | None = None
 
 
-class Tensor(msgspec.Struct, frozen=True, kw_only=True):
+class Tensor(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """Exact numbers with a shape, row-major. ``dtype`` ``real`` means the run's dtype."""
 
     shape: tuple[int, ...]
@@ -88,7 +88,7 @@ class Tensor(msgspec.Struct, frozen=True, kw_only=True):
     dtype: TensorDtype = "real"
 
 
-class FromOutput(msgspec.Struct, frozen=True, kw_only=True):
+class FromOutput(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """An argument that is the output of an earlier call of the same case."""
 
     call: str
@@ -101,7 +101,7 @@ Given: TypeAlias = Tensor | FromOutput | int | Decimal | bool
 class Call(msgspec.Struct, frozen=True, kw_only=True):
     """What one question of a case is made from, in exact numbers."""
 
-    given: dict[str, Any]  # name -> Given
+    given: dict[str, Given]
     upstream: dict[str, Tensor] = {}
     wrt: tuple[str, ...] = ()
 

@@ -14,6 +14,7 @@ import msgspec
 
 from conformance.layout import SPEC
 from conformance.model import Case, Clause, Erratum, Fact, Operation
+from conformance.specification import cache
 from conformance.specification.files import load_specification
 
 __all__ = ["Specification", "load"]
@@ -43,11 +44,17 @@ class Specification(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def load(root: Path = SPEC) -> Specification:
-    """The specification in the folder ``root``.
+    """The specification in the folder ``root``, from the user's cache where it was read before.
 
     Raises SpecificationError with every fault found.
     """
-    return Specification(root=str(root), **load_specification(root))
+    key = cache.digest(root)
+    kept = cache.read(key, Specification)
+    if kept is not None:
+        return msgspec.structs.replace(kept, root=str(root))
+    specification = Specification(root=str(root), **load_specification(root))
+    cache.write(key, specification)
+    return specification
 
 
 def _matches(case_id: str, pattern: str) -> bool:

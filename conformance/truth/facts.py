@@ -60,6 +60,7 @@ def _about_differences(fact: Fact, operation: Operation, proof: Proof) -> list[s
     problems = []
     for name in call.wrt:
         tensor = call.given[name]
+        assert isinstance(tensor, Tensor)  # what has a gradient is a tensor
         gradient = proof.values["", name].reshape(-1)
         for position in range(len(tensor.data)):
             above, rounding_above = _response(fact, operation, name, position, claim.step)
@@ -101,6 +102,7 @@ def _evaluated(case: Case, name: str, position: int, step: Number) -> Case:
     """The values of the same arguments, one element moved."""
     call = case.calls[""]
     tensor = call.given[name]
+    assert isinstance(tensor, Tensor)  # what has a gradient is a tensor
     data = list(tensor.data)
     data[position] = Decimal(data[position]) + step
     moved = Tensor(shape=tensor.shape, data=tuple(data), dtype=tensor.dtype)

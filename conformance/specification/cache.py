@@ -1,0 +1,59 @@
+"""Keeps a read specification, typed, in the user's cache folder, by the digest of its files.
+
+Reading YAML exactly takes a hundred times longer than decoding the nouns it gave. The digest
+covers the files and the code that reads them, so nothing stale is ever taken; a folder that can't
+be written, or a file that can't be decoded, only costs the reading.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import secrets
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+
+from conformance.layout import PACKAGE, cache_folder
+
+Typed = TypeVar("Typed", bound=msgspec.Struct)
+
+#: How many specifications are kept; the one least recently written goes first.
+_KEPT = 8
+
+
+def digest(root: Path) -> str:
+    """A digest of every YAML file under ``root``, and of the code that reads them."""
+    total = hashlib.sha256()
+    code = [PACKAGE / "model.py", *sorted((PACKAGE / "specification").glob("*.py"))]
+    for path in (*sorted(root.rglob("*.yaml")), *code):
+        total.update(path.name.encode() + b"\0" + path.parent.name.encode() + b"\0")
+        total.update(hashlib.sha256(path.read_bytes()).digest())
+    return total.hexdigest()[:32]
+
+
+def read(key: str, kind: type[Typed]) -> Typed | None:
+    """What was kept under ``key``, or None."""
+    try:
+        return msgspec.msgpack.decode(_path(key).read_bytes(), type=kind)
+    except (OSError, msgspec.MsgspecError):
+        return None
+
+
+def write(key: str, value: msgspec.Struct) -> None:
+    """Keep ``value`` under ``key``, if the folder can be written."""
+    path = _path(key)
+    with contextlib.suppress(OSError):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        beside = path.with_name(f"{path.name}.{secrets.token_hex(4)}")
+        beside.write_bytes(msgspec.msgpack.encode(value))
+        beside.replace(path)
+        kept = sorted(path.parent.glob("*.msgpack"), key=os.path.getmtime, reverse=True)
+        for old in kept[_KEPT:]:
+            old.unlink()
+
+
+def _path(key: str) -> Path:
+    return cache_folder("specification") / f"{key}.msgpack"
