@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
 from threading import Event
@@ -178,6 +177,8 @@ def _run_all(connections: Sequence[Connection], plan: _Plan, progress: Progress)
     """The reports in the order of the backends, however many run side by side."""
     if plan.how.jobs <= 1 or len(connections) == 1:
         return [_run_one(connection, plan, progress) for connection in connections]
+    from concurrent.futures import ThreadPoolExecutor  # slow to import, and rarely needed
+
     with ThreadPoolExecutor(max_workers=plan.how.jobs) as pool:
         futures = [pool.submit(_run_one, each, plan, progress) for each in connections]
         try:

@@ -13,7 +13,6 @@ import inspect
 import sys
 from collections.abc import Iterable
 from difflib import get_close_matches
-from importlib.metadata import entry_points
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -75,7 +74,7 @@ def load(name: str) -> Backend:
         return _construct(_from_file(Path(path), cls), name, Path(path).stem)
     if ":" in name:
         return _construct(_from_module(path, cls), name, path.rpartition(".")[2])
-    for entry in entry_points(group=GROUP):
+    for entry in _entry_points():
         if entry.name == name:
             return _construct(_guard(entry.load, name), name, name)
     raise _unknown(name)
@@ -193,5 +192,10 @@ def _unknown(name: str) -> BackendError:
 
 def known_names() -> list[str]:
     """Bundled names and entry points."""
-    others: Iterable[str] = (entry.name for entry in entry_points(group=GROUP))
-    return [*bundled(), *sorted(others)]
+    return [*bundled(), *sorted(entry.name for entry in _entry_points())]
+
+
+def _entry_points() -> Iterable[Any]:
+    from importlib.metadata import entry_points  # slow to import, and rarely needed
+
+    return entry_points(group=GROUP)

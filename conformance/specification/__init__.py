@@ -15,7 +15,6 @@ import msgspec
 from conformance.layout import SPEC
 from conformance.model import Case, Clause, Erratum, Fact, Operation
 from conformance.specification import cache
-from conformance.specification.files import load_specification
 
 __all__ = ["Specification", "load"]
 
@@ -52,6 +51,8 @@ def load(root: Path = SPEC) -> Specification:
     kept = cache.read(key, Specification)
     if kept is not None:
         return msgspec.structs.replace(kept, root=str(root))
+    from conformance.specification.files import load_specification  # and with it PyYAML
+
     specification = Specification(root=str(root), **load_specification(root))
     cache.write(key, specification)
     return specification
