@@ -97,7 +97,7 @@ def run(
                2 a wrong command or a faulty specification
                3 a crash or a timeout         4 nothing received a verdict
     """
-    from conformance.harness.load import default_names
+    from conformance.harness.names import default_names
     from conformance.harness.spawn import Spawned, spawn_all
 
     names = backends or tuple(default_names())

@@ -56,7 +56,7 @@ def _faults() -> Iterator[Row]:
 
 
 def _backends() -> Iterator[Row]:
-    from conformance.harness.load import (
+    from conformance.harness.names import (
         bundled,
         install_line,
         installed,

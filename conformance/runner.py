@@ -13,7 +13,8 @@ from conformance import environment, resume
 from conformance.answers import AnswerFile
 from conformance.errors import UsageError
 from conformance.harness.connection import Connection, InProcess
-from conformance.harness.load import check_name, default_names, load
+from conformance.harness.load import load
+from conformance.harness.names import check_name, default_names
 from conformance.harness.process import ChildBackend
 from conformance.harness.spawn import Spawned
 from conformance.model import VERDICTS, Backend, Case, Report, Verdict

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from conformance.harness.load import bundled, install_line, installed
+from conformance.harness.names import bundled, install_line, installed
 from conformance.model import Report
 from conformance.report.text import summary_lines
 

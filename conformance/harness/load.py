@@ -11,55 +11,17 @@ import importlib
 import importlib.util
 import inspect
 import sys
-from collections.abc import Iterable
 from difflib import get_close_matches
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from conformance.errors import BackendError, ConformanceError
-from conformance.layout import BACKENDS, CHECKOUT
+from conformance.harness.names import bundled, check_name, entry_points
 from conformance.model import Backend
 
-GROUP = "conformance.backends"
-
-
-def bundled() -> tuple[str, ...]:
-    """The names of the adapters that come with the kit; none is imported.
-
-    Each is named like the library it adapts.
-    """
-    names = [path.stem for path in sorted(BACKENDS.glob("*.py")) if path.stem != "__init__"]
-    return tuple(sorted(names, key=lambda name: (name != "numpy", name != "torch", name)))
-
-
-def installed(name: str) -> bool:
-    """Whether the library of the bundled adapter ``name`` can be imported; it is not."""
-    return importlib.util.find_spec(name) is not None
-
-
-def default_names() -> list[str]:
-    """The bundled backends whose library is installed."""
-    return [name for name in bundled() if installed(name)]
-
-
-def install_line(name: str) -> str:
-    """The command that installs the library of the bundled adapter ``name``."""
-    what = "." if CHECKOUT else "decoder-conformance"
-    return f"python -m pip install '{what}[{name}]'"
-
-
-def check_name(name: str) -> None:
-    """Raise BackendError for a name that can't be a backend, without importing anything."""
-    path = Path(name.partition(":")[0])
-    if path.suffix == ".py":
-        if not path.is_file():
-            raise _no_file(path)
-    elif name in bundled():
-        if not installed(name):
-            raise _not_installed(name)
-    elif ":" not in name and name not in known_names():
-        raise _unknown(name)
+#: Where the bundled adapters are, in a checkout and in the wheel.
+_BUNDLED = "conformance.backends"
 
 
 def load(name: str) -> Backend:
@@ -67,29 +29,20 @@ def load(name: str) -> Backend:
 
     Raises BackendError, which says what is wrong with the name, the file or the class.
     """
+    check_name(name)
     if name in bundled():
-        return _load_bundled(name)
+        module = _guard(lambda: importlib.import_module(f"{_BUNDLED}.{name}"), name)
+        return _construct(_only(_adapters(module), name), name, name)
     path, _, cls = name.partition(":")
     if path.endswith(".py"):
         return _construct(_from_file(Path(path), cls), name, Path(path).stem)
     if ":" in name:
         return _construct(_from_module(path, cls), name, path.rpartition(".")[2])
-    for entry in _entry_points():
-        if entry.name == name:
-            return _construct(_guard(entry.load, name), name, name)
-    raise _unknown(name)
-
-
-def _load_bundled(name: str) -> Backend:
-    if not installed(name):
-        raise _not_installed(name)
-    module = _guard(lambda: importlib.import_module(f"conformance.backends.{name}"), name)
-    return _construct(_only(_adapters(module), name), name, name)
+    entry = next(entry for entry in entry_points() if entry.name == name)
+    return _construct(_guard(entry.load, name), name, name)
 
 
 def _from_file(path: Path, cls: str) -> Any:
-    if not path.is_file():
-        raise _no_file(path)
     module_name = f"conformance_backend_{path.stem}"
     spec = importlib.util.spec_from_file_location(module_name, path)
     assert spec is not None  # the file exists and ends in .py
@@ -170,32 +123,3 @@ def _guard(action: Any, where: str) -> Any:
         line = traceback.tb_lineno if traceback else 0
         what = f"{where} can't be loaded: {type(error).__name__}: {error}"
         raise BackendError(what, f"raised at {code}:{line}") from None
-
-
-def _no_file(path: Path) -> BackendError:
-    hint = "give the path of a Python file with a class derived from conformance.Adapter"
-    return BackendError(f"there is no file {path}", hint)
-
-
-def _not_installed(name: str) -> BackendError:
-    hint = f"install it: {install_line(name)}"
-    return BackendError(f"the backend {name} needs {name}, which is not installed", hint)
-
-
-def _unknown(name: str) -> BackendError:
-    names = known_names()
-    near = get_close_matches(name, names, n=3, cutoff=0.5)
-    offer = f"did you mean {', '.join(near)}? " if near else ""
-    hint = f"{offer}known: {', '.join(names)}, fault:NAME, FILE.py[:Class], package.module:Class"
-    return BackendError(f"there is no backend {name!r}", hint)
-
-
-def known_names() -> list[str]:
-    """Bundled names and entry points."""
-    return [*bundled(), *sorted(entry.name for entry in _entry_points())]
-
-
-def _entry_points() -> Iterable[Any]:
-    from importlib.metadata import entry_points  # slow to import, and rarely needed
-
-    return entry_points(group=GROUP)

@@ -20,7 +20,7 @@ from collections import deque
 from collections.abc import Iterable
 from pathlib import Path
 
-from conformance.harness.load import check_name
+from conformance.harness.names import check_name
 
 #: Every descendant of a child has this variable, with the token of the child.
 _MARK = "CONFORMANCE_CHILD"
