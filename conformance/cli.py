@@ -160,6 +160,20 @@ def show(case: str, spec: Path) -> None:
 
 
 @cli.command()
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option(
+    "--from", "base", type=click.Choice(["numpy", "torch", "jax"]), help="Derive from it."
+)
+def init(file: Path, base: str | None) -> None:
+    """Write a commented adapter to FILE: every operation, its shapes, one of them done."""
+    from conformance.scaffold import write_adapter
+    from conformance.specification import load
+
+    write_adapter(file, load().operations, base)
+    click.echo(f"wrote {file}; now: conformance run ./{file}")
+
+
+@cli.command()
 @click.option("--quick", is_flag=True, help="Without the oracle: figures against frozen truth.")
 @_spec_option
 def check(quick: bool, spec: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -11,7 +12,12 @@ import click
 
 from conformance.harness.names import bundled, install_line, installed
 from conformance.model import Report
-from conformance.report.text import summary_lines
+from conformance.report.text import failure_text, summary_lines
+
+_FAILED = {"fail", "error", "crash", "timeout"}
+
+#: How many annotations of one kind GitHub shows for a step.
+_ANNOTATIONS = 10
 
 Progress = Callable[[str, int, int], None]
 
@@ -64,3 +70,23 @@ def show_reports(reports: Sequence[Report], out: Path) -> None:
             click.echo(line)
         click.echo("")
     click.echo(f"Reports: {out / 'README.md'}")
+    if os.environ.get("GITHUB_ACTIONS") == "true":
+        for report in reports:
+            for line in workflow_commands(report):
+                click.echo(line)
+
+
+def workflow_commands(report: Report) -> Iterator[str]:
+    """Failures as workflow commands of GitHub Actions, which show at most ten of a kind."""
+    failed = [verdict for verdict in report.verdicts if verdict.verdict in _FAILED]
+    for verdict in failed[:_ANNOTATIONS]:
+        title = _property(f"{report.backend.name}: {verdict.case}")
+        yield f"::error title={title}::{_data(failure_text(verdict))}"
+
+
+def _data(text: str) -> str:
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _property(text: str) -> str:
+    return _data(text).replace(":", "%3A").replace(",", "%2C")

@@ -1,0 +1,143 @@
+"""Writes the first adapter of an implementation: every operation of the catalogue, one done."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+from conformance.errors import UsageError
+from conformance.model import ArgumentRule, Operation
+
+_HEAD = '''"""{title}: an adapter for decoder-conformance.
+
+Judge it:             conformance run ./{file}
+One operation:        conformance run ./{file} --select residual
+What a case asks:     conformance show residual/one-token
+
+Each operation is a method, in the arrays of your library. A method that is not there is
+unsupported, not wrong: take the comment signs from the next one when you get to it. A weight is
+always [in, out]; "..." stands for any number of leading axes, none included.
+"""
+
+{imports}
+
+
+class {name}({base}):
+    name = "{label}"
+'''
+
+_CONVERSIONS = '''
+    def to_native(self, array):
+        """A NumPy array (float64, float32 or int64) as an array of your library."""
+        return array
+
+    def to_numpy(self, native):
+        """An array of your library as a NumPy array, in the dtype it has."""
+        return native
+'''
+
+_RESIDUAL = '''
+    def residual_add(self, x, increment):
+        """{summary}
+
+        {shapes}
+        """
+        if x.shape != increment.shape:  # nothing is broadcast
+            raise conformance.Rejected("shape-mismatch", f"{{x.shape}} and {{increment.shape}}")
+        return x + increment
+
+    def residual_add_vjp(self, upstream, x, increment):
+        """Gradients by the name of the argument; upstream is the gradient of y."""
+        return {{"x": upstream.copy(), "increment": upstream.copy()}}
+'''
+
+_INHERITED = '''
+    # Everything is inherited from the bundled backend; override what is yours. What uses an
+    # operation that you override, uses yours.
+
+    def residual_add(self, x, increment):
+        """{summary}
+
+        {shapes}
+        """
+        return super().residual_add(x, increment)
+'''
+
+_BASES = {"numpy": "NumpyBackend", "torch": "TorchBackend", "jax": "JaxBackend"}
+
+
+def write_adapter(path: Path, operations: Mapping[str, Operation], base: str | None = None) -> None:
+    """Write an adapter with the operations of the specification to the new file ``path``.
+
+    ``base`` is a bundled backend to derive from. Raises UsageError where the file exists, is no
+    ``.py``, or can't be written.
+    """
+    if path.suffix != ".py":
+        raise UsageError(f"{path} is no Python file", "give a name that ends in .py")
+    try:
+        with path.open("x", encoding="utf-8") as file:
+            file.write(adapter_text(path, operations, base))
+    except FileExistsError:
+        raise UsageError(f"{path} exists", "name a new file, or move that one") from None
+    except OSError as error:
+        raise UsageError(f"{path} can't be written: {error.strerror}") from None
+
+
+def adapter_text(path: Path, operations: Mapping[str, Operation], base: str | None) -> str:
+    """The text of an adapter file."""
+    words = [word for word in re.split(r"[^A-Za-z0-9]+", path.stem) if word]
+    name = "".join(word[:1].upper() + word[1:] for word in words) or "MyBackend"
+    if name[0].isdigit() or name in _BASES.values():
+        name = f"My{name}"
+    imports = ["import conformance"]
+    if base is not None:
+        imports = [f"from conformance.backends.{base} import {_BASES[base]}"]
+    text = _HEAD.format(
+        title=path.stem,
+        file=path.name,
+        imports="\n".join(imports),
+        name=name,
+        base=_BASES[base] if base else "conformance.Adapter",
+        label=path.stem,
+    )
+    done = operations["residual_add"]
+    shapes = _shapes(done)
+    if base is None:
+        text += _CONVERSIONS + _RESIDUAL.format(summary=f"{done.summary}.", shapes=shapes)
+    else:
+        text += _INHERITED.format(summary=f"{done.summary}.", shapes=shapes)
+    for operation in operations.values():
+        if operation.name != done.name:
+            text += _commented(operation)
+    return text
+
+
+def _commented(operation: Operation) -> str:
+    """A method as comments: its signature, its formula, its shapes, what it rejects."""
+    arguments = [_parameter(name, rule) for name, rule in operation.arguments.items()]
+    keywords = ["*", *operation.attributes] if operation.attributes else []
+    signature = ", ".join(("self", *arguments, *keywords))
+    lines = [
+        "",
+        f"def {operation.name}({signature}):",
+        f'    """{operation.summary}.',
+        "",
+        f"    {_shapes(operation)}",
+        *(f"    Rejected({kind!r}): {text}" for kind, text in operation.rejects.items()),
+        '    """',
+        "",
+        f"def {operation.name}_vjp({signature.replace('self', 'self, upstream', 1)}):",
+        f"    return {{{', '.join(f'{name!r}: ...' for name in operation.differentiable)}}}",
+    ]
+    return "\n" + "".join(f"    # {line}".rstrip() + "\n" for line in lines[1:])
+
+
+def _parameter(name: str, rule: ArgumentRule) -> str:
+    return f"{name}=None" if rule.optional else name
+
+
+def _shapes(operation: Operation) -> str:
+    given = ", ".join(f"{name} {rule.shape}" for name, rule in operation.arguments.items())
+    gives = ", ".join(f"{name} {shape}" for name, shape in operation.outputs.items())
+    return f"{given} -> {gives}"

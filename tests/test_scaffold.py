@@ -1,0 +1,78 @@
+"""``conformance init`` writes an adapter that runs as it is and grows by taking comments away."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+import conformance
+from conformance.errors import UsageError
+from conformance.scaffold import adapter_text, write_adapter
+from conformance.specification import load
+from conformance.terminal import workflow_commands
+
+OPERATIONS = load().operations
+
+
+@pytest.mark.parametrize("base", [None, "numpy", "torch", "jax"])
+def test_a_written_adapter_is_judged_as_it_is(tmp_path, base):
+    """The one operation that is implemented passes; without a base the rest is unsupported."""
+    path = tmp_path / "my_backend.py"
+    write_adapter(path, OPERATIONS, base)
+    (report,) = conformance.run([str(path)], select=["residual/", "gelu/at-zero", "gelu/nega"])
+    assert report.backend.name == "my_backend"
+    by_operation = {
+        v.operation: {w.verdict for w in report.verdicts if w.operation == v.operation}
+        for v in report.verdicts
+    }
+    assert by_operation["residual_add"] == {"pass"}
+    assert by_operation["gelu"] == ({"unsupported"} if base is None else {"pass"})
+
+
+def test_every_operation_is_there_with_its_arguments():
+    """Each operation of the catalogue has a method with its arguments, and one for its gradient."""
+    text = adapter_text(Path("a.py"), OPERATIONS, None)
+    for name in OPERATIONS:
+        assert re.search(rf"^    (# )?def {name}\(self", text, re.MULTILINE)
+        assert re.search(rf"^    (# )?def {name}_vjp\(self, upstream", text, re.MULTILINE)
+
+
+def test_taking_all_comment_signs_away_leaves_python(tmp_path):
+    """An adapter without its comment signs is a Python file with every operation."""
+    text = adapter_text(tmp_path / "a.py", OPERATIONS, None)
+    bare = re.sub(r"^    # ?", "    ", text, flags=re.MULTILINE)
+    namespace: dict[str, object] = {}
+    exec(compile(bare, "a.py", "exec"), namespace)  # noqa: S102 -- our own text
+    backend = namespace["A"]()
+    assert set(OPERATIONS) <= set(backend.describe().operations)
+
+
+def test_nothing_is_overwritten(tmp_path):
+    """A file that exists, and a name that is no Python file, are refused with what to do."""
+    path = tmp_path / "mine.py"
+    path.write_text("mine")
+    with pytest.raises(UsageError, match="exists\n  name a new file"):
+        write_adapter(path, OPERATIONS)
+    assert path.read_text() == "mine"
+    with pytest.raises(UsageError, match="is no Python file"):
+        write_adapter(tmp_path / "mine.txt", OPERATIONS)
+
+
+def test_failures_become_workflow_commands(tmp_path):
+    """In GitHub Actions a failure is one ::error line; its text keeps its lines as %0A."""
+    path = tmp_path / "wrong.py"
+    path.write_text(
+        "from conformance.backends.numpy import NumpyBackend\n"
+        "class Wrong(NumpyBackend):\n"
+        "    def gelu(self, x):\n"
+        "        return x * (x > 0)\n"
+    )
+    (report,) = conformance.run([str(path)], select=["gelu/negative-side"])
+    lines = list(workflow_commands(report))
+    assert len(lines) == 2
+    for line in lines:
+        assert line.startswith("::error title=wrong%3A gelu/negative-side::gelu/negative-side")
+        assert "%0A" in line
+        assert "\n" not in line
