@@ -10,10 +10,12 @@ floats, which JAX never promotes to.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cached_property
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any, TypeAlias
 
 import jax
@@ -21,7 +23,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from conformance import Adapter, Rejected
+from conformance import Adapter, Rejected, cache_folder
 
 Attributes: TypeAlias = tuple[tuple[str, float], ...]
 
@@ -42,6 +44,14 @@ class JaxBackend(Adapter):
 
     name = "jax"
     device = "cpu"
+
+    def __init__(self) -> None:
+        """Keep compilations in the user's cache folder, unless the process has its own place."""
+        folder = cache_folder("jax")
+        if jax.config.jax_compilation_cache_dir is None and _writable(folder):
+            jax.config.update("jax_compilation_cache_dir", str(folder))
+            jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
+            jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
 
     def versions(self) -> dict[str, str]:
         """The versions of JAX and of its compiler."""
@@ -204,3 +214,11 @@ def _check_linear(x: Array, weight: Array, bias: Array | None) -> None:
         raise Rejected("input-rank", "the input has no axis")
     if x.shape[-1] != d_in:
         raise Rejected("input-width", f"the input has width {x.shape[-1]}, not {d_in}")
+
+
+def _writable(folder: Path) -> bool:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError:
+        return False
+    return os.access(folder, os.W_OK)

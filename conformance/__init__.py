@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from conformance.errors import Rejected
-from conformance.layout import CHECKOUT, ROOT
+from conformance.layout import CHECKOUT, ROOT, cache_folder
 
 if CHECKOUT:
     # `conformance.backends` is a plain package of the wheel; in a checkout it lies beside us.
@@ -23,7 +23,16 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-__all__ = ["Adapter", "Answer", "Backend", "Description", "Question", "Rejected", "run"]
+__all__ = [
+    "Adapter",
+    "Answer",
+    "Backend",
+    "Description",
+    "Question",
+    "Rejected",
+    "cache_folder",
+    "run",
+]
 
 _HOMES = {
     "Adapter": "conformance.harness.adapter",
