@@ -1,0 +1,639 @@
+"""The command: what it prints, how it exits, what it imports, and that it never shows its stack."""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import subprocess
+import sys
+import sysconfig
+
+import click
+import pytest
+
+from conformance import __all__ as public
+from conformance import cli
+from conformance.layout import BACKENDS, PACKAGE, ROOT, SPEC
+from conformance.listing import show as show_case
+from conformance.specification import load
+
+#: A program that runs the command line and then says which modules it has loaded.
+LOADED = """
+import sys
+sys.argv = ["conformance", *sys.argv[1:]]
+from conformance.cli import main
+try:
+    main()
+finally:
+    print(*sorted(sys.modules), file=sys.stderr)
+"""
+
+
+@pytest.fixture(autouse=True)
+def elsewhere(tmp_path, monkeypatch):
+    """Every test runs in an empty folder, with a cache of its own."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+
+
+@pytest.fixture
+def command(monkeypatch, capsys):
+    """Runs the command in this process: exit code, standard output, standard error."""
+
+    def run(*arguments):
+        monkeypatch.setattr(sys, "argv", ["conformance", *arguments])
+        with pytest.raises(SystemExit) as caught:
+            cli.main()
+        return caught.value.code, *capsys.readouterr()
+
+    return run
+
+
+def process(*arguments, program=("-m", "conformance"), **environment):
+    """Runs the command as people do, in a process of its own."""
+    return subprocess.run(
+        [sys.executable, *program, *arguments],
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env={**os.environ, "PYTHONPATH": str(ROOT), **environment},
+    )
+
+
+def mistake(result):
+    """The lines told for a mistake of the user: exit code 2, nothing printed, no stack shown."""
+    code, out, err = result
+    assert (code, out) == (2, "")
+    assert "Traceback" not in err
+    assert '  File "' not in err
+    assert "defect of the kit" not in err
+    return err.splitlines()
+
+
+# ------------------------------------------------------------------------------- what is asked for
+
+
+def test_help_names_every_command_and_the_kinds_of_backend():
+    """``--help`` and ``-h`` say what there is, in a process that has read nothing else."""
+    for flag in ("--help", "-h"):
+        told = process(flag)
+        assert (told.returncode, told.stderr) == (0, "")
+        assert all(f"\n  {name} " in told.stdout for name in cli.cli.commands)
+        assert all(word in told.stdout for word in ("numpy", "torch", "jax", "fault:NAME"))
+
+
+def test_help_of_run_names_the_exit_codes(command):
+    """What a program may rely on is told where it is looked for, on lines of its own."""
+    code, out, err = command("run", "--help")
+    assert (code, err) == (0, "")
+    assert "Exit code: 0 all that was judged passed   1 a fail or an error\n" in out
+    assert "3 a crash or a timeout         4 nothing received a verdict\n" in out
+
+
+def test_every_command_and_option_is_explained():
+    """No command is without a sentence, no option without a word."""
+    for name, found in cli.cli.commands.items():
+        assert found.help, name
+        options = [item for item in found.params if isinstance(item, click.Option)]
+        assert all(option.help for option in options), name
+
+
+def test_a_wrong_command_is_a_usage_error(command):
+    """An unknown command, option or choice, and a missing argument, show the usage."""
+    for arguments in (
+        ("frobnicate",),
+        ("run", "--frob"),
+        ("run", "--dtype", "float16"),
+        ("run", "--spec", "nowhere"),
+        ("list",),
+        ("list", "foo"),
+        ("show",),
+    ):
+        told = mistake(command(*arguments))
+        assert told[0].startswith("Usage: ")
+        assert any(line.startswith("Error: ") for line in told)
+
+
+def test_an_unknown_backend_is_told_with_near_names(command):
+    """The near names come first, then every kind of name there is."""
+    assert mistake(command("run", "nunpy")) == [
+        "conformance: there is no backend 'nunpy'",
+        ("  did you mean numpy? known: numpy, torch, jax, fault:NAME, FILE.py[:Class], "
+        "package.module:Class"),
+    ]  # fmt: skip
+    assert mistake(command("run", "tensorflow"))[1].startswith("  known: numpy, torch, jax, ")
+
+
+def test_an_unknown_fault_is_told_with_near_names(command):
+    """A fault is a backend too; the list of them is one command away."""
+    assert mistake(command("run", "fault:samplevariance")) == [
+        "conformance: there is no fault 'samplevariance'",
+        "  near names: sample-variance; `conformance list faults` shows all",
+    ]
+    assert "relu" in mistake(command("run", "fault:"))[1]
+
+
+@pytest.fixture
+def without_libraries(tmp_path):
+    """An environment in which neither PyTorch nor JAX is installed."""
+    folder = tmp_path / "without"
+    folder.mkdir()
+    (folder / "sitecustomize.py").write_text(
+        "import sys\nsys.modules['torch'] = sys.modules['jax'] = None\n"
+    )
+    return {"PYTHONPATH": f"{folder}{os.pathsep}{ROOT}"}
+
+
+def test_a_library_that_was_asked_for_and_is_missing_is_a_mistake(without_libraries):
+    """Asked for and missing is an error with the line that installs it, never a skip."""
+    told = process("run", "numpy", "torch", "--select", "gelu/pair", **without_libraries)
+    assert mistake((told.returncode, told.stdout, told.stderr)) == [
+        "conformance: the backend torch needs torch, which is not installed",
+        "  install it: python -m pip install '.[torch]'",
+    ]
+    assert not os.listdir("reports") if os.path.exists("reports") else True  # noqa: PTH
+
+
+def test_a_library_that_was_not_asked_for_is_named_and_left_out(without_libraries):
+    """Without names, what is installed is judged, and what is not is told on standard error."""
+    told = process("run", "--select", "gelu/pair", **without_libraries)
+    assert told.returncode == 0
+    assert told.stdout.startswith("numpy: 2 pass, 0 fail of 2\n")
+    assert told.stderr.splitlines() == [
+        f"{name} is not installed and not run; python -m pip install '.[{name}]'"
+        for name in ("torch", "jax")
+    ]
+    listed = process("list", "backends", **without_libraries)
+    assert listed.stdout.splitlines()[1].split(None, 1) == [
+        "torch", "python -m pip install '.[torch]'",
+    ]  # fmt: skip
+
+
+def test_a_selection_of_nothing_exits_with_4(command):
+    """Nothing received a verdict, and the message says where ids are listed."""
+    code, out, err = command("run", "numpy", "--select", "no-such-case")
+    assert (code, out) == (4, "")
+    assert err == (
+        "conformance: no case matches no-such-case\n  `conformance list cases` shows the ids\n"
+    )
+
+
+def test_two_backends_of_one_name_are_refused(command):
+    """Their reports would be one file."""
+    told = mistake(command("run", "--in-process", "numpy", "numpy", "--select", "gelu/pair"))
+    assert told == [
+        "conformance: two backends are called numpy",
+        "  give one of them a class attribute `name`",
+    ]
+
+
+@pytest.mark.parametrize("out", ["taken", "taken/below"])
+def test_a_folder_that_can_t_be_written_is_told_before_anything_is_judged(
+    command, monkeypatch, tmp_path, out
+):
+    """A file in the way of the reports is found at once, not after an hour of judging."""
+    (tmp_path / "taken").write_text("a file")
+    monkeypatch.setattr("conformance.judge.verdict", lambda *_: pytest.fail("it was judged"))
+    told = mistake(command("run", "--in-process", "numpy", "--select", "gelu/pair", "--out", out))
+    assert told[0].startswith(f"conformance: reports can't be written to {out}: ")
+    assert told[1].endswith(" with --out")
+    assert (tmp_path / "taken").read_text() == "a file"
+
+
+# -------------------------------------------------------------------------------- adapter files
+
+ADAPTER = "import conformance\nclass Mine(conformance.Adapter):\n    def gelu(self, x):\n"
+MINE = f"{ADAPTER}        return x\n"
+
+#: What is in the file mine.py, what follows its name, and the lines that are told.
+FILES = {
+    "a syntax error": (
+        "import conformance\nclass Mine(:\n", "", ["{file}:2: syntax error: invalid syntax"],
+    ),
+    "no adapter": (
+        "from conformance import Adapter\nx = Adapter\n", "",
+        ["mine.py defines no adapter",
+         "  define class MyBackend(conformance.Adapter) with a method an operation"],
+    ),
+    "two adapters": (
+        f"{MINE}class Other(Mine):\n    pass\n", "",
+        ["mine.py defines 2 adapters: Mine, Other", "  name one, as in mine.py:Mine"],
+    ),
+    "an exception at import": (
+        "import conformance\n\nraise RuntimeError('no device')\n", "",
+        ["mine.py can't be loaded: RuntimeError: no device", "  raised at {file}:3"],
+    ),
+    "a library that is missing": (
+        "import conformance\nimport no_such_library\n", "",
+        ["mine.py can't be loaded: ModuleNotFoundError: No module named 'no_such_library'",
+         "  raised at {file}:2"],
+    ),
+    "an exception of the constructor": (
+        f"{MINE}    def __init__(self):\n        raise ValueError('no licence')\n", "",
+        ["mine.py can't be loaded: ValueError: no licence", "  raised at {file}:6"],
+    ),
+    "another class": (MINE, ":Mien", ["mine.py has no class 'Mien'", "  did you mean Mine?"]),
+    "a class that is no backend": (
+        f"{MINE}class Tool:\n    pass\n", ":Tool",
+        ["mine.py:Tool is no backend: it has no answer() or describe()",
+         "  derive it from conformance.Adapter, or give it describe() and answer(question)"],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("how", [(), ("--in-process",)], ids=["child", "in process"])
+@pytest.mark.parametrize(("text", "cls", "lines"), FILES.values(), ids=FILES)
+def test_an_adapter_file_that_can_t_be_used_says_why(command, tmp_path, how, text, cls, lines):
+    """The message names the file, the line and what to do next, in a child process and without."""
+    file = tmp_path / "mine.py"
+    file.write_text(text)
+    told = mistake(command("run", f"mine.py{cls}", "--select", "gelu/pair", *how))
+    first, *rest = (line.format(file=file) for line in lines)
+    # the folder is shown as it was given or in full
+    assert [line.replace("conformance: mine.py:", f"conformance: {file}:") for line in told] == [
+        f"conformance: {first}", *rest,
+    ] or told == [f"conformance: {first}", *rest]  # fmt: skip
+
+
+#: Files whose message is due with these words in it.
+ODD_FILES = {
+    "an exit at import": ("import sys\nsys.exit(0)\n", "mine.py"),
+    "an exit of the constructor": (
+        f"{MINE}    def __init__(self):\n        raise SystemExit\n", "mine.py",
+    ),
+    "bytes that are no text": (b"import conformance\n\0", "mine.py"),
+    "another encoding": (b"import conformance\nx = '\xe9'\n", "mine.py"),
+    "a constructor with a parameter": (
+        f"{MINE}    def __init__(self, device):\n        pass\n", "'device'",
+    ),
+    "a description that raises": (
+        f"{MINE}    def describe(self):\n        raise RuntimeError('no idea')\n",
+        "RuntimeError: no idea",
+    ),
+    "a description that is none": (f"{MINE}    def describe(self):\n        return 5\n", "describe"),
+    "versions that are no text": (
+        f"{MINE}    def versions(self):\n        return {{'a': object()}}\n", "versions",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("how", [(), ("--in-process",)], ids=["child", "in process"])
+@pytest.mark.parametrize(("text", "words"), ODD_FILES.values(), ids=ODD_FILES)
+def test_no_adapter_file_ends_the_command_in_silence_or_with_a_stack(
+    command, tmp_path, how, text, words
+):
+    """Whatever an adapter does while it is loaded, the exit code is 2 and the message readable."""
+    (tmp_path / "mine.py").write_bytes(text if isinstance(text, bytes) else text.encode())
+    told = "\n".join(mistake(command("run", "mine.py", "--select", "gelu/pair", *how)))
+    assert words in told
+    assert "None:None" not in told
+    assert "harness" not in told
+
+
+@pytest.mark.parametrize("name", ["gone.py", "gone.py:Mine", "no_such_package:Mine", ":Mine"])
+def test_a_file_or_module_that_is_not_there_is_told(command, name):
+    """The name that was given is in the message, not the inside of the import system."""
+    told = mistake(command("run", name, "--select", "gelu/pair", "--in-process"))
+    assert name.partition(":")[0] in told[0]
+    assert "frozen" not in "".join(told)
+
+
+def test_an_installed_distribution_can_name_a_backend(tmp_path):
+    """An entry point of the group ``conformance.backends`` is a name like the bundled ones."""
+    (tmp_path / "mine.py").write_text(MINE)
+    info = tmp_path / "mine-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: mine\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text("[conformance.backends]\nmy-kernel = mine:Mine\n")
+    path = f"{tmp_path}{os.pathsep}{ROOT}"
+    told = process("run", "my-kernel", "--select", "gelu/pair", PYTHONPATH=path)
+    assert (told.returncode, told.stderr) == (1, "")
+    assert told.stdout.startswith("my-kernel: 0 pass, 2 fail of 2\n")
+    near = process("run", "my-kernal", PYTHONPATH=path)
+    assert "did you mean my-kernel?" in near.stderr
+
+
+# ----------------------------------------------------------------------------- running and exiting
+
+
+def exiting(tmp_path, body):
+    """A file whose gelu does ``body``."""
+    file = tmp_path / "mine.py"
+    file.write_text(f"{ADAPTER}        {body}\n")
+    return str(file)
+
+
+@pytest.mark.parametrize(
+    ("body", "code", "totals"),
+    [
+        ("return x", 1, "0 pass, 2 fail of 2"),
+        ("return None", 1, "0 pass, 0 fail, 2 error of 2"),
+        ("raise SystemExit", 3, "0 pass, 0 fail, 2 crash of 2"),
+        ("return None if x.dtype == 'float32' else exit()", 1, "0 pass, 0 fail, 1 error, 1 crash"),
+    ],
+)
+def test_the_exit_code_is_that_of_the_worst_verdict(command, tmp_path, body, code, totals):
+    """1 for a fail or an error, before 3 for a crash."""
+    found, out, err = command(
+        "run", "--in-process", exiting(tmp_path, body), "--select", "gelu/pair"
+    )
+    assert (found, err) == (code, "")
+    assert out.startswith(f"mine: {totals}")
+
+
+def test_nothing_judged_exits_with_4(command, tmp_path):
+    """An adapter without the operation passes nothing and fails nothing."""
+    code, out, _ = command(
+        "run", "--in-process", exiting(tmp_path, "return x"), "--select", "layer-norm/affine"
+    )
+    assert code == 4
+    assert out.startswith("mine: 0 pass, 0 fail, 2 unsupported of 2\n")
+    assert "nothing received a verdict" in out
+
+
+def test_a_run_that_passes_writes_its_reports_and_exits_with_0(command, tmp_path):
+    """One dtype of two cases; the last line says where the reports are."""
+    code, out, err = command(
+        "run", "numpy", "--select", "two-features", "--dtype", "float32", "--out", "here"
+    )
+    count = len(load().select(["two-features"]))
+    assert (code, err) == (0, "")
+    assert out.startswith(f"numpy: {count} pass, 0 fail of {count}\n")
+    assert out.endswith("\nReports: here/README.md\n")
+    report = json.loads((tmp_path / "here" / "numpy.json").read_text())
+    assert {verdict["dtype"] for verdict in report["verdicts"]} == {"float32"}
+    assert {path.suffix for path in (tmp_path / "here").glob("numpy.*")} >= {".json", ".md", ".xml"}
+
+
+def test_a_fault_is_a_backend(command):
+    """``fault:NAME`` fails as the mistake does, and is diagnosed as what it is."""
+    code, out, _ = command("run", "fault:relu", "--select", "gelu/pair")
+    assert code == 1
+    assert "1. fault relu: 2 of 2 failures (gelu 2)" in out
+
+
+def test_nothing_moves_or_shines_in_a_pipe():
+    """No progress bar, no colour and no cursor movement where nobody looks."""
+    told = process("run", "numpy", "fault:relu", "--select", "gelu/*", FORCE_COLOR="")
+    assert told.returncode == 1
+    assert told.stderr == ""
+    assert "\x1b" not in told.stdout
+    assert "\r" not in told.stdout
+
+
+def test_a_reader_that_has_seen_enough_is_no_error():
+    """``conformance list cases | head -1`` ends in silence, with 0."""
+    running = subprocess.Popen(
+        [sys.executable, "-u", "-m", "conformance", "list", "cases"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )
+    running.stdout.close()
+    assert running.stderr.read() == b""
+    running.stderr.close()
+    assert running.wait() == 0
+
+
+def test_a_defect_of_the_kit_looks_like_no_verdict(command, monkeypatch):
+    """What escapes is shown as it is, under an exit code that means nothing else."""
+
+    def broken(*_):
+        raise ZeroDivisionError("of our own")
+
+    monkeypatch.setattr("conformance.listing.rows", broken)
+    code, out, err = command("list", "cases")
+    assert (code, out) == (70, "")
+    assert "ZeroDivisionError: of our own" in err
+    assert err.endswith("conformance: this is a defect of the kit, not of your backend.\n")
+
+
+def test_an_interrupt_is_told_in_a_word(command, monkeypatch):
+    """Ctrl-C is no traceback."""
+
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("conformance.listing.rows", interrupted)
+    code, out, err = command("list", "cases")
+    assert (code, out) == (130, "")
+    assert err.strip() == "conformance: interrupted"
+
+
+# ----------------------------------------------------------------------------------- list and show
+
+
+def test_lists_are_json_for_programs(command):
+    """``--json`` prints one array of objects whose first field names the thing."""
+    specification = load()
+    names = {
+        "cases": list(specification.cases),
+        "clauses": list(specification.clauses),
+        "backends": ["numpy", "torch", "jax"],
+    }
+    for what in ("cases", "operations", "clauses", "faults", "backends"):
+        code, out, err = command("list", what, "--json")
+        assert (code, err) == (0, "")
+        rows = json.loads(out)
+        assert rows
+        assert len({tuple(row) for row in rows}) == 1
+        if what in names:
+            assert [next(iter(row.values())) for row in rows] == names[what]
+    _, out, _ = command("list", "faults", "--json")
+    assert all(row["fault"].startswith("fault:") for row in json.loads(out))
+    _, out, _ = command("list", "cases", "--json", "--select", "gelu/pair")
+    assert [row["id"] for row in json.loads(out)] == ["gelu/pair"]
+    assert command("list", "cases", "--json", "--select", "no-such-case")[1] == "[]\n"
+
+
+def test_lists_are_columns_for_people(command):
+    """A line a thing, the columns aligned, nothing at the end of a line."""
+    _, out, _ = command("list", "cases", "--select", "gelu/pair", "--select", "gelu/*-inputs")
+    first, second = out.splitlines()
+    assert first.index("evaluate") == second.index("evaluate")
+    for what in ("operations", "clauses", "faults", "backends"):
+        code, out, _ = command("list", what)
+        assert code == 0
+        assert all(line == line.rstrip() for line in out.splitlines())
+        assert len(out.splitlines()) == len(json.loads(command("list", what, "--json")[1]))
+
+
+def test_a_case_is_shown_with_what_it_asks_and_what_is_due(command):
+    """Id, file, clauses in full, exact arguments, proven values and their bounds."""
+    code, out, err = command("show", "gelu/pair")
+    case = load().cases["gelu/pair"]
+    assert (code, err) == (0, "")
+    assert out.startswith("gelu/pair: ")
+    assert f"  {case.file}:{case.line}\n" in out
+    assert "  GELU-EXACT: " in out
+    assert "  x = [-0.9999950000374996875, 0.9999950000374996875]\n" in out
+    assert "    [0] -0.1586556705026610819249364  bound float64 " in out
+
+
+def test_every_case_can_be_shown():
+    """Rejections, undefined outputs, relations and gradients have their lines as well."""
+    for name in load().cases:
+        lines = list(show_case(name, SPEC))
+        assert lines[0].startswith(f"{name}: ")
+        assert all(line.isprintable() for line in lines)
+
+
+def test_an_unknown_case_is_told_with_near_ids(command):
+    """Three near ids, or where all are listed when none is near."""
+    assert mistake(command("show", "gelu/pear")) == [
+        "conformance: there is no case 'gelu/pear'",
+        "  near ids: gelu/pair, gelu/far, gelu/near-zero",
+    ] or mistake(command("show", "gelu/pear"))[1].startswith("  near ids: gelu/pair, ")
+    told = mistake(command("show", "zzzz"))
+    assert told[0] == "conformance: there is no case 'zzzz'"
+    assert not told[-1].rstrip().endswith(":")
+
+
+def test_a_faulty_specification_is_told_a_line_a_fault(command, tmp_path):
+    """Any command that reads a specification tells all its faults and exits with 2."""
+    (tmp_path / "mine").mkdir()
+    for arguments in (
+        ("run", "numpy"),
+        ("list", "cases"),
+        ("show", "a/b"),
+        ("check",),
+        ("freeze",),
+    ):
+        told = mistake(command(*arguments, "--spec", "mine"))
+        assert len(told) == 4
+        assert told[0].startswith("conformance: mine/errata.yaml: can't be read: ")
+        assert told[3].startswith("mine/retired.yaml: can't be read: ")
+
+
+# ------------------------------------------------------------------------------------ what is loaded
+
+HEAVY = {"numpy", "torch", "jax", "flint"}
+
+
+def loaded(*arguments, program=LOADED):
+    """The modules a process has loaded when the command is done."""
+    told = process(*arguments, program=("-c", program))
+    assert told.returncode == 0, told.stderr
+    return set(told.stderr.split())
+
+
+@pytest.mark.parametrize(
+    "program",
+    ["import conformance", "import conformance.cli", "import conformance.model",
+     "from conformance import Rejected, __version__"],
+)  # fmt: skip
+def test_importing_the_kit_loads_no_library(program):
+    """The names of the kit are imported when they are first used."""
+    found = loaded(program=f"import sys\n{program}\nprint(*sys.modules, file=sys.stderr)")
+    assert "conformance" in found
+    assert not found & HEAVY
+
+
+@pytest.mark.parametrize("arguments", [("--help",), ("list", "cases"), ("list", "backends"),
+                                       ("run", "--help"), ("list", "clauses", "--json")])  # fmt: skip
+def test_help_and_lists_load_no_library(arguments):
+    """Whoever only looks around waits for nothing."""
+    for _ in range(2):  # as it is read, and as it is kept
+        found = loaded(*arguments)
+        assert "conformance.cli" in found
+        assert not found & HEAVY
+
+
+def test_a_run_that_passes_loads_nothing_of_the_truth():
+    """Neither the oracle nor the faults, and no framework that was not asked for."""
+    for how in ((), ("--in-process",)):
+        found = loaded("run", "numpy", "--select", "two-features", *how)
+        assert "conformance.judge" in found
+        assert not found & {"flint", "torch", "jax", "conformance.diagnose", "rich"}
+        assert not any(name.startswith("conformance.truth") for name in found)
+
+
+def test_reaching_a_backend_loads_nothing_that_knows_the_answer():
+    """The rooms on both sides of a question know nothing of each other."""
+    program = "import sys\nimport {}\nprint(*sys.modules, file=sys.stderr)"
+    found = loaded(program=program.format("conformance.harness.load, conformance.harness.ask"))
+    hidden = ("conformance.truth", "conformance.frozen", "conformance.judge")
+    assert not any(name.startswith(hidden) for name in found)
+    found = loaded(program=program.format("conformance.judge"))
+    assert not any(name.startswith(("conformance.truth", "conformance.harness")) for name in found)
+    found = loaded(program=program.format("conformance.truth.freeze, conformance.truth.check"))
+    assert not any(name.startswith("conformance.harness") for name in found)
+
+
+# --------------------------------------------------------------------------- what may import what
+
+
+def imports(path):
+    """Every (module, name) that a file imports, wherever in it; the name is "" for a module."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from ((alias.name, "") for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: a relative import"
+            yield from ((node.module, alias.name) for alias in node.names)
+
+
+def modules(folder):
+    """Every (file, imported module) of a folder or file; ``from a import b`` may be a.b too."""
+    paths = [folder] if folder.is_file() else sorted(folder.rglob("*.py"))
+    assert paths
+    for path in paths:
+        for module, name in imports(path):
+            yield path, module
+            yield path, f"{module}.{name}"
+
+
+def reaches(folder, *rooms):
+    """The files of ``folder`` that import from one of ``rooms``."""
+    return {
+        path.name
+        for path, module in modules(folder)
+        if any(module == room or module.startswith(f"{room}.") for room in rooms)
+    }
+
+
+def test_truth_and_harness_never_import_each_other():
+    """Whatever knows the answer can't be reached from where the questions are asked."""
+    truth, harness = "conformance.truth", "conformance.harness"
+    assert not reaches(PACKAGE / "truth", harness)
+    assert not reaches(PACKAGE / "harness", truth, "conformance.frozen", "conformance.judge")
+    assert reaches(PACKAGE / "truth", truth)  # the look itself sees something
+
+
+def test_the_judge_imports_neither():
+    """It is given truth and answers; the relations it measures are no different."""
+    for name in ("judge.py", "relations.py", "frozen.py", "questions.py"):
+        assert not reaches(PACKAGE / name, "conformance.truth", "conformance.harness")
+
+
+def test_nothing_in_the_kit_imports_an_adapter():
+    """Adapters are imported by name, when a run asks for them."""
+    assert not reaches(PACKAGE, "backends", "conformance.backends", "torch", "jax")
+
+
+def test_the_specification_and_the_nouns_need_no_numpy():
+    """What lists and help read is free of every library but the decoders."""
+    allowed = {"conformance", "msgspec", "yaml", "platformdirs", *sys.stdlib_module_names}
+    for folder in (PACKAGE / "specification", PACKAGE / "cli.py", PACKAGE / "errors.py"):
+        found = {module.partition(".")[0] for _, module in modules(folder)}
+        assert found <= allowed | {"click"}
+
+
+@pytest.mark.parametrize("path", sorted(BACKENDS.glob("[a-z]*.py")), ids=lambda path: path.stem)
+def test_an_adapter_imports_public_names_and_its_own_library(path):
+    """An adapter is what any author could write: nothing private, nothing of another framework."""
+    allowed = {"conformance", "numpy", path.stem, *sys.stdlib_module_names}
+    for module, name in imports(path):
+        assert module.partition(".")[0] in allowed
+        if module.partition(".")[0] == "conformance":
+            assert module == "conformance"
+            assert name in public
+
+
+def test_the_standard_library_is_what_it_is_taken_for():
+    """The names that the rules above let pass are those of Python itself."""
+    assert {"math", "json", "ast"} <= set(sys.stdlib_module_names)
+    assert not {"numpy", "torch", "click"} & set(sys.stdlib_module_names)
+    assert sysconfig.get_path("stdlib")
