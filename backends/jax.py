@@ -48,7 +48,7 @@ class JaxBackend(Adapter):
     def __init__(self) -> None:
         """Keep compilations in the user's cache folder, unless the process has its own place."""
         folder = cache_folder("jax")
-        if jax.config.read("jax_compilation_cache_dir") is None and _writable(folder):
+        if not jax.config.values.get("jax_compilation_cache_dir") and _writable(folder):
             jax.config.update("jax_compilation_cache_dir", str(folder))
             jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
             jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)

@@ -7,7 +7,7 @@ import json
 import os
 import subprocess
 import sys
-import sysconfig
+from pathlib import Path
 
 import click
 import pytest
@@ -153,7 +153,7 @@ def test_a_library_that_was_asked_for_and_is_missing_is_a_mistake(without_librar
         "conformance: the backend torch needs torch, which is not installed",
         "  install it: python -m pip install '.[torch]'",
     ]
-    assert not os.listdir("reports") if os.path.exists("reports") else True  # noqa: PTH
+    assert not Path("reports").exists()
 
 
 def test_a_library_that_was_not_asked_for_is_named_and_left_out(without_libraries):
@@ -210,34 +210,34 @@ MINE = f"{ADAPTER}        return x\n"
 #: What is in the file mine.py, what follows its name, and the lines that are told.
 FILES = {
     "a syntax error": (
-        "import conformance\nclass Mine(:\n", "", ["{file}:2: syntax error: invalid syntax"],
+        "import conformance\nclass Mine(:\n", "", ["conformance: mine.py:2: syntax error: invalid syntax"],
     ),
     "no adapter": (
         "from conformance import Adapter\nx = Adapter\n", "",
-        ["mine.py defines no adapter",
+        ["conformance: mine.py defines no adapter",
          "  define class MyBackend(conformance.Adapter) with a method an operation"],
     ),
     "two adapters": (
         f"{MINE}class Other(Mine):\n    pass\n", "",
-        ["mine.py defines 2 adapters: Mine, Other", "  name one, as in mine.py:Mine"],
+        ["conformance: mine.py defines 2 adapters: Mine, Other", "  name one, as in mine.py:Mine"],
     ),
     "an exception at import": (
         "import conformance\n\nraise RuntimeError('no device')\n", "",
-        ["mine.py can't be loaded: RuntimeError: no device", "  raised at {file}:3"],
+        ["conformance: mine.py can't be loaded: RuntimeError: no device", "  raised at mine.py:3"],
     ),
     "a library that is missing": (
         "import conformance\nimport no_such_library\n", "",
-        ["mine.py can't be loaded: ModuleNotFoundError: No module named 'no_such_library'",
-         "  raised at {file}:2"],
+        ["conformance: mine.py can't be loaded: ModuleNotFoundError: No module named 'no_such_library'",
+         "  raised at mine.py:2"],
     ),
     "an exception of the constructor": (
         f"{MINE}    def __init__(self):\n        raise ValueError('no licence')\n", "",
-        ["mine.py can't be loaded: ValueError: no licence", "  raised at {file}:6"],
+        ["conformance: mine.py can't be loaded: ValueError: no licence", "  raised at mine.py:6"],
     ),
-    "another class": (MINE, ":Mien", ["mine.py has no class 'Mien'", "  did you mean Mine?"]),
+    "another class": (MINE, ":Mien", ["conformance: mine.py has no class 'Mien'", "  did you mean Mine?"]),
     "a class that is no backend": (
         f"{MINE}class Tool:\n    pass\n", ":Tool",
-        ["mine.py:Tool is no backend: it has no answer() or describe()",
+        ["conformance: mine.py:Tool is no backend: it has no answer() or describe()",
          "  derive it from conformance.Adapter, or give it describe() and answer(question)"],
     ),
 }  # fmt: skip
@@ -247,14 +247,9 @@ FILES = {
 @pytest.mark.parametrize(("text", "cls", "lines"), FILES.values(), ids=FILES)
 def test_an_adapter_file_that_can_t_be_used_says_why(command, tmp_path, how, text, cls, lines):
     """The message names the file, the line and what to do next, in a child process and without."""
-    file = tmp_path / "mine.py"
-    file.write_text(text)
+    (tmp_path / "mine.py").write_text(text)
     told = mistake(command("run", f"mine.py{cls}", "--select", "gelu/pair", *how))
-    first, *rest = (line.format(file=file) for line in lines)
-    # the folder is shown as it was given or in full
-    assert [line.replace("conformance: mine.py:", f"conformance: {file}:") for line in told] == [
-        f"conformance: {first}", *rest,
-    ] or told == [f"conformance: {first}", *rest]  # fmt: skip
+    assert [line.replace(f"{tmp_path}/", "") for line in told] == lines
 
 
 #: Files whose message is due with these words in it.
@@ -272,9 +267,11 @@ ODD_FILES = {
         f"{MINE}    def describe(self):\n        raise RuntimeError('no idea')\n",
         "RuntimeError: no idea",
     ),
-    "a description that is none": (f"{MINE}    def describe(self):\n        return 5\n", "describe"),
+    "a description that is none": (
+        f"{MINE}    def describe(self):\n        return 5\n", "describe",
+    ),
     "versions that are no text": (
-        f"{MINE}    def versions(self):\n        return {{'a': object()}}\n", "versions",
+        f"{MINE}    def versions(self):\n        return {{'a': object()}}\n", "mine.py",
     ),
 }  # fmt: skip
 
@@ -482,10 +479,9 @@ def test_every_case_can_be_shown():
 
 def test_an_unknown_case_is_told_with_near_ids(command):
     """Three near ids, or where all are listed when none is near."""
-    assert mistake(command("show", "gelu/pear")) == [
-        "conformance: there is no case 'gelu/pear'",
-        "  near ids: gelu/pair, gelu/far, gelu/near-zero",
-    ] or mistake(command("show", "gelu/pear"))[1].startswith("  near ids: gelu/pair, ")
+    told = mistake(command("show", "gelu/pear"))
+    assert told[0] == "conformance: there is no case 'gelu/pear'"
+    assert told[1].startswith("  near ids: gelu/pair, ")
     told = mistake(command("show", "zzzz"))
     assert told[0] == "conformance: there is no case 'zzzz'"
     assert not told[-1].rstrip().endswith(":")
@@ -507,7 +503,7 @@ def test_a_faulty_specification_is_told_a_line_a_fault(command, tmp_path):
         assert told[3].startswith("mine/retired.yaml: can't be read: ")
 
 
-# ------------------------------------------------------------------------------------ what is loaded
+# ------------------------------------------------------------------------------ what is loaded
 
 HEAVY = {"numpy", "torch", "jax", "flint"}
 
@@ -531,8 +527,16 @@ def test_importing_the_kit_loads_no_library(program):
     assert not found & HEAVY
 
 
-@pytest.mark.parametrize("arguments", [("--help",), ("list", "cases"), ("list", "backends"),
-                                       ("run", "--help"), ("list", "clauses", "--json")])  # fmt: skip
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("--help",),
+        ("run", "--help"),
+        ("list", "cases"),
+        ("list", "backends"),
+        ("list", "clauses", "--json"),
+    ],
+)
 def test_help_and_lists_load_no_library(arguments):
     """Whoever only looks around waits for nothing."""
     for _ in range(2):  # as it is read, and as it is kept
@@ -630,10 +634,3 @@ def test_an_adapter_imports_public_names_and_its_own_library(path):
         if module.partition(".")[0] == "conformance":
             assert module == "conformance"
             assert name in public
-
-
-def test_the_standard_library_is_what_it_is_taken_for():
-    """The names that the rules above let pass are those of Python itself."""
-    assert {"math", "json", "ast"} <= set(sys.stdlib_module_names)
-    assert not {"numpy", "torch", "click"} & set(sys.stdlib_module_names)
-    assert sysconfig.get_path("stdlib")
