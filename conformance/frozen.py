@@ -78,6 +78,10 @@ class Truth:
         """``folder`` is ``spec/truth`` or a copy of it."""
         self.folder = folder
         self._families: dict[str, FrozenFamily] = {}
+        self._latest: tuple[str, CaseTruth] = (
+            "",
+            {},
+        )  # a case is judged in one dtype after another
 
     def family(self, name: str) -> FrozenFamily:
         """The frozen family ``name``; empty where it was never frozen.
@@ -93,6 +97,8 @@ class Truth:
 
         Raises SpecificationError where there are none, or where they are of another question.
         """
+        if self._latest[0] == case.id:
+            return self._latest[1]
         frozen = self.family(case.family).cases.get(case.id)
         hint = "run `conformance freeze`"
         if frozen is None:
@@ -101,12 +107,14 @@ class Truth:
         if frozen.digest != question_digest(case):
             message = f"what it asks has changed since its truth was frozen: {hint}"
             raise SpecificationError([Problem(case.file, case.line, case.id, message)])
-        return {
+        truth = {
             split_key(key): Proven(
                 value, {dtype: rows[key] for dtype, rows in frozen.bounds.items()}
             )
             for key, value in frozen.values.items()
         }
+        self._latest = (case.id, truth)
+        return truth
 
 
 def read_family(path: Path) -> FrozenFamily:

@@ -163,6 +163,15 @@ def lines(specification, **how):
     return [str(problem) for problem in caught.value.problems]
 
 
+@pytest.fixture(scope="module", autouse=True)
+def cache(tmp_path_factory):
+    """The user's cache is left alone."""
+    folder = tmp_path_factory.mktemp("cache")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("conformance.specification.cache.cache_folder", lambda name: folder / name)
+        yield folder
+
+
 @pytest.fixture(scope="module")
 def troubled(tmp_path_factory):
     """A specification in which nearly everything is false."""

@@ -210,37 +210,51 @@ MINE = f"{ADAPTER}        return x\n"
 #: What is in the file mine.py, what follows its name, and the lines that are told.
 FILES = {
     "a syntax error": (
-        "import conformance\nclass Mine(:\n", "", ["conformance: mine.py:2: syntax error: invalid syntax"],
+        "import conformance\nclass Mine(:\n",
+        "",
+        ["mine.py:2: syntax error: invalid syntax"],
     ),
     "no adapter": (
-        "from conformance import Adapter\nx = Adapter\n", "",
-        ["conformance: mine.py defines no adapter",
-         "  define class MyBackend(conformance.Adapter) with a method an operation"],
+        "from conformance import Adapter\nx = Adapter\n",
+        "",
+        [
+            "mine.py defines no adapter",
+            "  define class MyBackend(conformance.Adapter) with a method an operation",
+        ],
     ),
     "two adapters": (
-        f"{MINE}class Other(Mine):\n    pass\n", "",
-        ["conformance: mine.py defines 2 adapters: Mine, Other", "  name one, as in mine.py:Mine"],
+        f"{MINE}class Other(Mine):\n    pass\n",
+        "",
+        ["mine.py defines 2 adapters: Mine, Other", "  name one, as in mine.py:Mine"],
     ),
     "an exception at import": (
-        "import conformance\n\nraise RuntimeError('no device')\n", "",
-        ["conformance: mine.py can't be loaded: RuntimeError: no device", "  raised at mine.py:3"],
+        "import conformance\n\nraise RuntimeError('no device')\n",
+        "",
+        ["mine.py can't be loaded: RuntimeError: no device", "  raised at mine.py:3"],
     ),
     "a library that is missing": (
-        "import conformance\nimport no_such_library\n", "",
-        ["conformance: mine.py can't be loaded: ModuleNotFoundError: No module named 'no_such_library'",
-         "  raised at mine.py:2"],
+        "import conformance\nimport no_such_library\n",
+        "",
+        [
+            "mine.py can't be loaded: ModuleNotFoundError: No module named 'no_such_library'",
+            "  raised at mine.py:2",
+        ],
     ),
     "an exception of the constructor": (
-        f"{MINE}    def __init__(self):\n        raise ValueError('no licence')\n", "",
-        ["conformance: mine.py can't be loaded: ValueError: no licence", "  raised at mine.py:6"],
+        f"{MINE}    def __init__(self):\n        raise ValueError('no licence')\n",
+        "",
+        ["mine.py can't be loaded: ValueError: no licence", "  raised at mine.py:6"],
     ),
-    "another class": (MINE, ":Mien", ["conformance: mine.py has no class 'Mien'", "  did you mean Mine?"]),
+    "another class": (MINE, ":Mien", ["mine.py has no class 'Mien'", "  did you mean Mine?"]),
     "a class that is no backend": (
-        f"{MINE}class Tool:\n    pass\n", ":Tool",
-        ["conformance: mine.py:Tool is no backend: it has no answer() or describe()",
-         "  derive it from conformance.Adapter, or give it describe() and answer(question)"],
+        f"{MINE}class Tool:\n    pass\n",
+        ":Tool",
+        [
+            "mine.py:Tool is no backend: it has no answer() or describe()",
+            "  derive it from conformance.Adapter, or give it describe() and answer(question)",
+        ],
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("how", [(), ("--in-process",)], ids=["child", "in process"])
@@ -249,7 +263,8 @@ def test_an_adapter_file_that_can_t_be_used_says_why(command, tmp_path, how, tex
     """The message names the file, the line and what to do next, in a child process and without."""
     (tmp_path / "mine.py").write_text(text)
     told = mistake(command("run", f"mine.py{cls}", "--select", "gelu/pair", *how))
-    assert [line.replace(f"{tmp_path}/", "") for line in told] == lines
+    told = [line.replace(f"{tmp_path}/", "") for line in told]
+    assert told == [f"conformance: {lines[0]}", *lines[1:]]
 
 
 #: Files whose message is due with these words in it.

@@ -10,9 +10,10 @@ import pytest
 
 from conformance.errors import SpecificationError
 from conformance.layout import SPEC
-from conformance.model import Rejection, Relations, Undefined, Values
-from conformance.specification import load
+from conformance.model import Rejection, Relations, Tensor, Undefined, Values
+from conformance.specification import Specification, load
 from conformance.specification.documents import CaseEntry
+from conformance.specification.files import load_specification
 from conformance.specification.reader import Document
 
 jsonschema = pytest.importorskip("jsonschema")
@@ -29,6 +30,15 @@ cases:
   clauses: [GELU-EXACT]
   derived: to be refused
 """
+
+
+@pytest.fixture(scope="module", autouse=True)
+def cache(tmp_path_factory):
+    """The user's cache is left alone."""
+    folder = tmp_path_factory.mktemp("cache")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("conformance.specification.cache.cache_folder", lambda name: folder / name)
+        yield folder
 
 
 @pytest.fixture(scope="module")
@@ -120,6 +130,57 @@ def test_cases_are_selected_by_glob_or_by_part(specification):
     assert ids("gelu/pai", "gelu/p?ir") == ["gelu/pair"]
     assert ids("elu/*") == []
     assert ids("GELU/PAIR") == []
+
+
+# ---------------------------------------------------------------------- what is read is kept
+
+
+def test_what_is_kept_is_what_was_read(lean, cache):
+    """The second reading gives the very same nouns, exact numbers and their types included."""
+    first = load(lean)
+    kept = set(cache.rglob("*.msgpack"))
+    assert kept
+    assert load(lean) == first == Specification(root=str(lean), **load_specification(lean))
+    assert set(cache.rglob("*.msgpack")) == kept
+    numbers = [number for case in load(lean).cases.values() for call in case.calls.values()
+               for value in call.given.values() if isinstance(value, Tensor)
+               for number in value.data]  # fmt: skip
+    assert {type(number) for number in numbers} == {int, Decimal}
+
+
+def test_any_change_is_read(copy):
+    """A number, a new file, a renamed one and another folder: nothing stale is ever taken."""
+    before = load(copy)
+    path = copy / "cases" / "gelu" / "values.yaml"
+    path.write_text(replaced(path.read_text(), "0.9999950000374996875]}", "0.75]}"))
+    assert load(copy).cases != before.cases
+    (copy / FILE).write_text(f"{HEAD}  given: {{x: [1]}}\n")
+    assert "gelu/planted" in load(copy).cases
+    (copy / FILE).rename(copy / "cases" / "gelu" / "renamed.yaml")
+    assert load(copy).cases["gelu/planted"].file == "spec/cases/gelu/renamed.yaml"
+    moved = copy.rename(copy.with_name("other"))
+    assert load(moved).cases["gelu/planted"].file == "other/cases/gelu/renamed.yaml"
+    assert load(moved).root == str(moved)
+
+
+def test_a_cache_that_can_t_be_used_costs_only_the_reading(lean, cache, tmp_path, monkeypatch):
+    """Rubbish in the cache, or a file where its folder should be, is no error."""
+    first = load(lean)
+    for path in cache.rglob("*.msgpack"):
+        path.write_bytes(b"rubbish")
+    assert load(lean) == first
+    (tmp_path / "taken").write_text("a file")
+    monkeypatch.setattr(
+        "conformance.specification.cache.cache_folder", lambda name: tmp_path / "taken" / name
+    )
+    assert load(lean) == first
+
+
+def test_a_number_of_any_size_can_be_kept(copy):
+    """float32 holds whole numbers that no 64-bit integer does."""
+    (copy / FILE).write_text(f"{HEAD}  given: {{x: [10000000000000000000000]}}\n")
+    for _ in range(2):
+        assert load(copy).cases["gelu/planted"].calls[""].given["x"].data == (10**22,)
 
 
 # --------------------------------------------------------------------------------- JSON Schema

@@ -16,11 +16,13 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from conformance.errors import Rejected
+from conformance.harness.wording import told
 from conformance.model import Answer, Description, Question
 
 #: Raised in an adapter's own lines, these are slips of the adapter, not rejections of the input.
@@ -102,11 +104,11 @@ class Adapter:
             try:
                 result = self._result(question)
             except Rejected as rejected:
-                return Answer(status="rejected", kind=rejected.kind, message=_text(rejected))
+                return Answer(status="rejected", kind=rejected.kind, message=told(rejected))
             except MemoryError:
                 raise  # out of memory is a crash, wherever it shows
             except Exception as error:  # whatever an implementation raises is its answer
-                return Answer(status=self._status_of(error), message=_text(error))
+                return Answer(status=self._status_of(error), message=told(error))
             return self._collect(question, result)
 
     # ------------------------------------------------------------------------------------- inside
@@ -157,7 +159,7 @@ class Adapter:
             try:
                 array = self.to_numpy(result[name])
             except Exception as error:
-                detail = f"{name}: {_kind(result[name])} is not an array: {_text(error)}"
+                detail = f"{name}: {_kind(result[name])} is not an array: {told(error)}"
                 return _not_arrays(question, detail)
             if isinstance(array, np.generic):
                 array = np.asarray(array)
@@ -183,9 +185,8 @@ def _wanted(question: Question) -> str:
 def _signature_mismatch(method: Callable[..., Any], question: Question) -> str:
     """Why ``method`` can't take the arguments of ``question``; empty where it can."""
     by_hand = method.__name__.endswith("_vjp") if hasattr(method, "__name__") else False
-    try:
-        signature = inspect.signature(method)
-    except (TypeError, ValueError):  # a builtin without a signature: let the call decide
+    signature = _signature(method)
+    if signature is None:  # a builtin without a signature: let the call decide
         return ""
     leading = (None,) if by_hand else ()
     try:
@@ -197,6 +198,23 @@ def _signature_mismatch(method: Callable[..., Any], question: Question) -> str:
     return ""
 
 
+def _signature(method: Callable[..., Any]) -> inspect.Signature | None:
+    """The signature of a bound method, without self."""
+    function = getattr(method, "__func__", None)
+    try:
+        if function is None:
+            return inspect.signature(method)
+        return _signature_of_function(function)
+    except (TypeError, ValueError):
+        return None
+
+
+@lru_cache(maxsize=256)
+def _signature_of_function(function: Callable[..., Any]) -> inspect.Signature:
+    signature = inspect.signature(function)
+    return signature.replace(parameters=list(signature.parameters.values())[1:])
+
+
 def _not_arrays(question: Question, detail: str) -> Answer:
     suffix = "_vjp" if question.mode == "vjp" else ""
     hint = "return arrays that to_numpy turns into numpy.ndarray"
@@ -205,15 +223,6 @@ def _not_arrays(question: Question, detail: str) -> Answer:
 
 def _kind(value: Any) -> str:
     return "None" if value is None else type(value).__name__
-
-
-def _text(error: BaseException) -> str:
-    try:
-        text = str(error)
-    except Exception:  # an exception that can't even be printed
-        text = "(its text can't be shown)"
-    safe = text.encode("utf-8", "backslashreplace").decode("utf-8")
-    return f"{type(error).__name__}: {safe}" if safe else type(error).__name__
 
 
 def _raised_in(error: Exception) -> str:

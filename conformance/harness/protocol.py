@@ -3,7 +3,8 @@
 The child says ``hello`` once, or ``refused``. Then every ``ask`` has a number, and is answered by
 one ``answered`` with the same number; ``stop`` ends the child. Arrays are written as numbers, so
 that any language can take part: ``{"dtype": "float32", "shape": [2], "data": [1.5, "NaN"]}``,
-row-major, with the strings NaN, Infinity and -Infinity where JSON has no number.
+row-major, with the strings NaN, Infinity and -Infinity where JSON has no number, and true and
+false in an array of bool.
 
 ``spec/schema/protocol.json`` is the JSON Schema of these messages; a test holds it to the types.
 """
@@ -11,7 +12,7 @@ row-major, with the strings NaN, Infinity and -Infinity where JSON has no number
 from __future__ import annotations
 
 import math
-from typing import Any, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
 
 import msgspec
 import numpy as np
@@ -27,13 +28,21 @@ LARGEST = 64 * 2**20
 
 _NAMES = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 
+#: What may stand in the data of an array of a kind; any other would be changed on the way in.
+_TYPES = {"b": {bool}, "i": {int}, "u": {int}, "f": {float, int, str}}
+
+DtypeName: TypeAlias = Literal[
+    "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64",
+    "float16", "float32", "float64",
+]  # fmt: skip
+
 
 class Array(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """An array in JSON."""
+    """An array in JSON: as many numbers as its shape has places."""
 
-    dtype: str
-    shape: list[int]
-    data: list[float | str]
+    dtype: DtypeName
+    shape: list[Annotated[int, msgspec.Meta(ge=0)]]
+    data: list[bool | int | float | Literal["NaN", "Infinity", "-Infinity"]]
 
 
 class Hello(msgspec.Struct, frozen=True, kw_only=True, tag="hello"):
@@ -146,12 +155,7 @@ def question_of(message: Ask) -> Question:
 
 
 def answered_message(number: int, answer: Answer) -> Answered:
-    """The message that carries ``answer``; too large an answer is an error instead."""
-    size = sum(int(value.nbytes) for value in answer.outputs.values())
-    if size * 4 > LARGEST:  # a double takes up to 24 characters
-        shapes = {name: list(value.shape) for name, value in answer.outputs.items()}
-        message = f"answered {size} bytes, more than any question asks for: {shapes}"
-        return Answered(number=number, status="error", message=message)
+    """The message that carries ``answer``, which has come through ``ask``."""
     return Answered(
         number=number,
         status=answer.status,
@@ -177,27 +181,31 @@ def answer_of(message: Answered) -> Answer:
 
 
 def pack(value: np.ndarray) -> Array:
-    """An array as numbers. What is no number (objects, complex) keeps dtype and shape alone."""
-    kind = value.dtype.kind
-    if kind not in "fiub":
-        return Array(dtype=str(value.dtype), shape=list(value.shape), data=[])
+    """An array as numbers; its dtype is one of ``DtypeName``, in the byte order of this machine."""
     flat = value.reshape(-1)
-    data: list[Any] = flat.astype(np.float64).tolist() if kind == "f" else flat.tolist()
-    if kind == "f" and not np.isfinite(flat).all():
+    data: list[Any] = flat.tolist()  # floats of any width as doubles, exactly
+    if value.dtype.kind == "f" and not np.isfinite(flat).all():
         data = [number if math.isfinite(number) else _name(number) for number in data]
-    return Array(dtype=value.dtype.name, shape=list(value.shape), data=data)
+    dtype: Any = value.dtype.name
+    return Array(dtype=dtype, shape=list(value.shape), data=data)
 
 
 def unpack(array: Array) -> np.ndarray:
     """The array that was packed. Raises ValueError where the parts don't fit together."""
-    numbers = [_NAMES[item] if isinstance(item, str) else item for item in array.data]
+    dtype = np.dtype(array.dtype)
+    data: list[Any] = array.data
+    types = set(map(type, data))
+    if not types <= _TYPES[dtype.kind]:
+        raise ValueError(f"an array of {dtype} has other things in it")
+    if len(data) != math.prod(array.shape):
+        raise ValueError(f"{len(data)} numbers don't fill the shape {array.shape}")
+    if str in types:
+        data = [_NAMES[item] if isinstance(item, str) else item for item in data]
     try:
-        dtype = np.dtype(array.dtype)
-    except TypeError:
-        raise ValueError(f"{array.dtype!r} is no dtype") from None
-    if dtype.kind not in "fiub":
-        return np.broadcast_to(np.empty((), dtype=dtype), array.shape)  # of any size, at no cost
-    return np.array(numbers, dtype=dtype).reshape(array.shape)
+        with np.errstate(over="ignore"):  # a number too large for its dtype is infinite there
+            return np.array(data, dtype=dtype).reshape(array.shape)
+    except OverflowError as error:  # an integer too large for its dtype is none
+        raise ValueError(str(error)) from None
 
 
 def _name(number: float) -> str:

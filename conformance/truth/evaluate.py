@@ -66,12 +66,13 @@ def evaluate(
     try:
         y = getattr(reference, operation)(**arguments)
         if mode == "evaluate":
-            return {output: y}
+            return reference.deliver({output: y}, arguments)
         seed = upstream[output]
         if seed.shape != y.shape:
             raise Impossible(f"an output of shape {y.shape} for an upstream of {seed.shape}")
         found = adjoints(y, seed)
-        return {name: found[id(arguments[name])] for name in wrt if id(arguments[name]) in found}
+        due = {name: found[id(arguments[name])] for name in wrt if id(arguments[name]) in found}
+        return reference.deliver(due, arguments)
     except (ValueError, IndexError) as error:
         raise Impossible(str(error)) from None
 

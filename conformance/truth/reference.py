@@ -10,6 +10,9 @@ Every weight is [in, out]; a name such as ``[..., d]`` is a shape with any numbe
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from conformance.errors import Rejected
 from conformance.truth.functions import erf, sqrt
 from conformance.truth.tape import Node
@@ -147,3 +150,14 @@ class Reference:
         """x + feed_forward(layer_norm(x)); the trunk x is not normalised."""
         normalised = self.layer_norm(x, gamma, beta, eps=eps)
         return self.residual_add(x, self.feed_forward(normalised, w_1, b_1, w_2, b_2))
+
+    # ------------------------------------------------------------------------ what is handed over
+
+    def deliver(self, outputs: Mapping[str, Node], arguments: Mapping[str, Any]) -> dict[str, Node]:
+        """The outputs (for ``vjp``: the gradients, by argument) as they are handed over.
+
+        No rule of the documents: the place of mistakes that have nothing to do with what was
+        asked, such as an answer of zeros. ``arguments`` are those of the question, by name.
+        """
+        del arguments
+        return dict(outputs)

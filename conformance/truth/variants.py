@@ -10,16 +10,18 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from conformance.model import Mode
-from conformance.truth.faults import Fault
+from conformance.truth.halves import halved
 from conformance.truth.reference import Reference
-from conformance.truth.reverse import adjoints
 from conformance.truth.tape import Node
 
 #: Operations that are not composed of others: those that an adapter overrides one at a time.
 _LEAVES = ("linear", "layer_norm", "gelu", "residual_add")
 
+#: What each variant adds to the sentence of the fault, in the order in which they are given.
+WHERE = ("", "in the value alone", "in the gradient alone")
 
-def variants(fault: type[Fault], mode: Mode) -> Iterator[Reference]:
+
+def variants(fault: type[Reference], mode: Mode) -> Iterator[Reference]:
     """The reference with the fault; for gradients, also with it in one half of each operation."""
     yield fault()
     if mode == "vjp":
@@ -36,28 +38,6 @@ def _halves(value: type[Reference], gradient: type[Reference]) -> Reference:
 
 def _operation(name: str, value: Reference, gradient: Reference) -> Callable[..., Node]:
     def operation(_: Reference, *positional: Any, **named: Any) -> Node:
-        result: Node = getattr(value, name)(*positional, **named)
-        # The gradient is taken on copies that it can't flow beyond: one argument may have been
-        # computed from another.
-        cut = [_cut(argument) for argument in positional]
-        cut_named = {key: _cut(argument) for key, argument in named.items()}
-        other: Node = getattr(gradient, name)(*cut, **cut_named)
-        pairs = [
-            (argument, copy)
-            for argument, copy in zip(
-                (*positional, *named.values()), (*cut, *cut_named.values()), strict=True
-            )
-            if isinstance(argument, Node)
-        ]
-
-        def rule(g: Node) -> list[Node | None]:
-            found = adjoints(other, g)
-            return [found.get(id(copy)) for _, copy in pairs]
-
-        return result.with_rule(tuple(argument for argument, _ in pairs), rule)
+        return halved(name, value, gradient, positional, named)
 
     return operation
-
-
-def _cut(argument: Any) -> Any:
-    return argument.detach() if isinstance(argument, Node) else argument

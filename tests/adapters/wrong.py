@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+
 from conformance.backends.numpy import NumpyBackend
 
 

@@ -11,7 +11,7 @@ Adding a fault takes a class of a few lines in the module of its family and noth
         def variance(self, centred): ...
 
 Its name is the class name in words with dashes. ``conformance check`` proves that a case of the
-specification rejects it in every dtype.
+specification rejects it in every dtype, or that the reason given why none can is true.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ import importlib
 import inspect
 import pkgutil
 import re
+from collections.abc import Mapping
 from functools import cache
 
 from conformance.truth.reference import Reference
@@ -30,8 +31,16 @@ class Fault(Reference):
 
     #: The clause that this mistake breaks.
     breaks: str
+    #: Further clauses that it breaks, each shown by a case that cites the clause and separates it.
+    also: tuple[str, ...] = ()
     #: What to do about it, in one sentence.
     mend: str
+    #: Why no case can show it, by dtype. The claim is proven: no case separates it there.
+    unseen: Mapping[str, str] = {}
+    #: A mistake of rounding: evaluated in the precision of the question, not over exact numbers.
+    native: bool = False
+    #: An answer that has nothing to do with the question: it breaks every clause alike.
+    trivial: bool = False
 
     @classmethod
     def name(cls) -> str:
@@ -42,6 +51,20 @@ class Fault(Reference):
     def says(cls) -> str:
         """The mistake in one sentence."""
         return inspect.cleandoc(cls.__doc__ or "")
+
+    @classmethod
+    def clauses(cls) -> tuple[str, ...]:
+        """Every clause that it breaks, the first one named first."""
+        return (cls.breaks, *cls.also)
+
+    @classmethod
+    def replaced(cls) -> frozenset[str]:
+        """The names of the rules of the reference that it does otherwise."""
+        return frozenset(
+            name
+            for name, rule in vars(Reference).items()
+            if callable(rule) and not name.startswith("_") and getattr(cls, name) is not rule
+        )
 
 
 @cache

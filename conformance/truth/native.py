@@ -1,0 +1,62 @@
+"""The arithmetic of a real implementation: NumPy in the precision of the question.
+
+Mistakes of rounding do not exist over exact numbers. A fault that is ``native`` is evaluated in
+this domain, where each step is rounded once, as it is in the implementation that makes the mistake.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from conformance.model import Number
+from conformance.precision import Dtype
+from conformance.truth.domains import CONSTANTS, Constant, Doubles, Function
+from conformance.truth.tape import Node
+
+
+class Native:
+    """The domain whose numbers are those of ``dtype``."""
+
+    def __init__(self, dtype: Dtype) -> None:
+        self.dtype = np.dtype(dtype)
+
+    def array(self, numbers: Sequence[Number], shape: tuple[int, ...]) -> np.ndarray:
+        """Exact ``numbers``, each as a question carries it."""
+        return Doubles().array(numbers, shape).astype(self.dtype)
+
+    def from_floats(self, values: np.ndarray) -> np.ndarray:
+        """Doubles (or integers), rounded to the precision."""
+        return np.asarray(values).astype(self.dtype)
+
+    def apply(self, function: Function, values: np.ndarray) -> np.ndarray:
+        """The function of doubles, rounded once: as good as a library can be."""
+        exact = Doubles().apply(function, values.astype(np.float64))
+        return np.asarray(exact).astype(self.dtype)
+
+    def constant(self, name: Constant) -> np.ndarray:
+        """A constant, rounded to the precision."""
+        return np.array(CONSTANTS[name], dtype=self.dtype)
+
+    def matmul(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        """NumPy's product in the precision."""
+        return np.asarray(a @ b)
+
+    def magnitude(self, values: np.ndarray) -> np.ndarray:
+        """Absolute values as doubles."""
+        return np.asarray(np.abs(values).astype(np.float64))
+
+    def sign(self, values: np.ndarray) -> np.ndarray:
+        """-1, 0 or 1 as doubles."""
+        return np.asarray(np.sign(values).astype(np.float64))
+
+
+def narrowed(node: Node, bits: int) -> Node:
+    """``node`` rounded to ``bits`` significant bits, ties to even; gradients pass as they are.
+
+    float32 has 24, float16 and TF32 have 11, bfloat16 has 8. The range of exponents stays.
+    """
+    mantissa, exponent = np.frexp(node.value)
+    value = np.ldexp(np.rint(np.ldexp(mantissa, bits)), exponent - bits)
+    return Node(np.asarray(value, dtype=node.value.dtype), (node,), lambda g: (g,))
