@@ -8,15 +8,11 @@ from typing import Any, get_args
 import msgspec
 import numpy as np
 
-from conformance.harness.protocol import DtypeName
+from conformance.harness.protocol import MOST_NUMBERS, NUMBERS, blank
 from conformance.harness.wording import tame, told
 from conformance.model import Answer, Backend, Question, Status
 
-#: More numbers than any question asks for. Written out, they fit into one message.
-MOST_NUMBERS = 2**21
-
 _STATUSES = frozenset(get_args(Status))
-_DTYPES = frozenset(get_args(DtypeName))
 
 
 def ask(backend: Backend, question: Question) -> Answer:
@@ -24,7 +20,7 @@ def ask(backend: Backend, question: Question) -> Answer:
 
     The backend gets copies. What it writes into them is found by comparing with the originals, to
     the bit, and named in ``changed``. The outputs are copies too, in the byte order of this
-    machine; what has no dtype of the protocol (objects, text, complex numbers) is an error.
+    machine; of what has no numbers (objects, text, complex) dtype and shape are kept.
     """
     given = _copy(question)
     try:
@@ -34,10 +30,10 @@ def ask(backend: Backend, question: Question) -> Answer:
     except MemoryError as error:
         return Answer(status="crash", message=f"out of memory: {tame(error)}")
     except SystemExit as error:
-        return Answer(status="crash", message=f"SystemExit: {tame(error.code)}")
+        return Answer(status="crash", message=f"SystemExit({_code(error)})")
     except BaseException as error:
         return Answer(status="error", message=f"answer() raised {told(error)}")
-    wrong = _form(answer) or _names(answer.outputs, question) or _arrays(answer.outputs)
+    wrong = _form(answer) or _arrays(answer.outputs) or _names(answer.outputs, question)
     if wrong:
         return Answer(status="error", message=wrong)
     changed = [*_changed(question.arguments, given.arguments)]
@@ -45,10 +41,7 @@ def ask(backend: Backend, question: Question) -> Answer:
     return Answer(
         status=answer.status,
         # What is kept must not alias what the backend may write into at its next call.
-        outputs={
-            name: np.array(value, dtype=value.dtype.newbyteorder("="))
-            for name, value in answer.outputs.items()
-        },
+        outputs={name: _own(value) for name, value in answer.outputs.items()},
         kind=None if answer.kind is None else tame(answer.kind),
         message=tame(answer.message),
         changed=tuple(changed),
@@ -76,14 +69,25 @@ def _arrays(outputs: Mapping[str, Any]) -> str:
     for name, value in outputs.items():
         if not isinstance(value, np.ndarray):
             return f"{name} is {type(value).__name__}, not numpy.ndarray"
-        if value.dtype.name not in _DTYPES:
-            return f"{name} is an array of {tame(value.dtype)}, not of real numbers"
     if sum(value.size for value in outputs.values()) > MOST_NUMBERS:
         shapes = ", ".join(
             f"{name} has shape {list(value.shape)}" for name, value in outputs.items()
         )
         return f"answered more numbers than any question asks for: {shapes}"
     return ""
+
+
+def _own(value: np.ndarray) -> np.ndarray:
+    if value.dtype.name in NUMBERS:
+        return np.array(value, dtype=value.dtype.newbyteorder("="))
+    # Records, and the numbers of other libraries, are so many bytes each.
+    dtype = np.dtype(value.dtype.str) if value.dtype.kind == "V" else value.dtype
+    return blank(dtype, value.shape)
+
+
+def _code(error: SystemExit) -> str:
+    plain = isinstance(error.code, int | str | None)
+    return tame(repr(error.code)) if plain else type(error.code).__name__
 
 
 def _copy(question: Question) -> Question:

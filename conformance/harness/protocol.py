@@ -12,11 +12,14 @@ false in an array of bool.
 from __future__ import annotations
 
 import math
+import re
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal, TypeAlias
 
 import msgspec
 import numpy as np
 
+from conformance.harness.wording import tame
 from conformance.model import Answer, Description, Mode, Question, Status
 from conformance.precision import Dtype
 
@@ -26,21 +29,32 @@ VERSION = 1
 #: The largest message that is read, in bytes. The largest honest answer is far below.
 LARGEST = 64 * 2**20
 
+#: More numbers than any question asks for. Written out, they fit into one message.
+MOST_NUMBERS = 2**21
+
 _NAMES = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
+
+#: The dtypes whose values travel.
+NUMBERS = frozenset(
+    ["bool", "float16", "float32", "float64"]
+    + [f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)]
+)
 
 #: What may stand in the data of an array of a kind; any other would be changed on the way in.
 _TYPES = {"b": {bool}, "i": {int}, "u": {int}, "f": {float, int, str}}
 
-DtypeName: TypeAlias = Literal[
-    "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64",
-    "float16", "float32", "float64",
-]  # fmt: skip
+#: Other dtypes that are believed: NumPy would make an array of any size out of some names.
+_OTHER = re.compile(r"[<>|]?[A-Za-z]+[0-9]{0,3}(\[[0-9A-Za-z]+\])?")
 
 
 class Array(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """An array in JSON: as many numbers as its shape has places."""
+    """An array in JSON: as many numbers as its shape has places.
 
-    dtype: DtypeName
+    ``dtype`` is ``bool``, ``int8`` to ``int64``, ``uint8`` to ``uint64`` or ``float16`` to
+    ``float64``. Under any other name, which is wrong for every answer, there is no data.
+    """
+
+    dtype: str
     shape: list[Annotated[int, msgspec.Meta(ge=0)]]
     data: list[bool | int | float | Literal["NaN", "Infinity", "-Infinity"]]
 
@@ -181,24 +195,30 @@ def answer_of(message: Answered) -> Answer:
 
 
 def pack(value: np.ndarray) -> Array:
-    """An array as numbers; its dtype is one of ``DtypeName``, in the byte order of this machine."""
+    """An array as numbers. What has none (objects, complex) keeps dtype and shape alone."""
+    if value.dtype.name not in NUMBERS:
+        return Array(dtype=str(value.dtype), shape=list(value.shape), data=[])
     flat = value.reshape(-1)
     data: list[Any] = flat.tolist()  # floats of any width as doubles, exactly
     if value.dtype.kind == "f" and not np.isfinite(flat).all():
         data = [number if math.isfinite(number) else _name(number) for number in data]
-    dtype: Any = value.dtype.name
-    return Array(dtype=dtype, shape=list(value.shape), data=data)
+    return Array(dtype=value.dtype.name, shape=list(value.shape), data=data)
 
 
 def unpack(array: Array) -> np.ndarray:
     """The array that was packed. Raises ValueError where the parts don't fit together."""
+    size = math.prod(array.shape)
+    if array.dtype not in NUMBERS:
+        if size > MOST_NUMBERS:
+            raise ValueError(f"an array of the shape {array.shape}")
+        return blank(_other(array.dtype), array.shape)
     dtype = np.dtype(array.dtype)
     data: list[Any] = array.data
     types = set(map(type, data))
     if not types <= _TYPES[dtype.kind]:
-        raise ValueError(f"an array of {dtype} has other things in it")
-    if len(data) != math.prod(array.shape):
-        raise ValueError(f"{len(data)} numbers don't fill the shape {array.shape}")
+        raise ValueError(f"an array of {dtype} with something else in it")
+    if len(data) != size:
+        raise ValueError(f"{len(data)} numbers for the shape {array.shape}")
     if str in types:
         data = [_NAMES[item] if isinstance(item, str) else item for item in data]
     try:
@@ -206,6 +226,21 @@ def unpack(array: Array) -> np.ndarray:
             return np.array(data, dtype=dtype).reshape(array.shape)
     except OverflowError as error:  # an integer too large for its dtype is none
         raise ValueError(str(error)) from None
+
+
+def blank(dtype: np.dtype[Any], shape: Sequence[int]) -> np.ndarray:
+    """An array that has a dtype and a shape, and no values: one item stands for all of them."""
+    return np.broadcast_to(np.empty((), dtype=dtype), tuple(shape))
+
+
+def _other(name: str) -> np.dtype[Any]:
+    """A dtype without numbers that the judge understands."""
+    try:
+        if _OTHER.fullmatch(name):
+            return np.dtype(name)
+    except (TypeError, ValueError):
+        pass
+    raise ValueError(f"an array of {tame(name)!r}")
 
 
 def _name(number: float) -> str:
