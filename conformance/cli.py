@@ -160,6 +160,35 @@ def show(case: str, spec: Path) -> None:
 
 
 @cli.command()
+@click.argument("case")
+@click.option("--backend", metavar="BACKEND", help="Show its answer beside.")
+@click.option("--reproducer", is_flag=True, help="Print a file that needs only NumPy instead.")
+@click.option("--dtype", type=click.Choice(["float64", "float32"]), default="float64")
+@_spec_option
+def explain(case: str, backend: str | None, reproducer: bool, dtype: str, spec: Path) -> None:
+    """Explain CASE: its derivation, an answer beside it, what each known mistake would give."""
+    from contextlib import ExitStack
+
+    from conformance.specification import load
+
+    specification = load(spec)
+    if reproducer:
+        from conformance import listing
+        from conformance import reproducer as files
+
+        found = listing.find_case(case, specification)
+        click.echo(files.reproducer(found, specification, dtype), nl=False)  # type: ignore[arg-type] # click checks
+        return
+    from conformance.explanation import explain as lines
+    from conformance.runner import Options, connect
+
+    with ExitStack() as stack:
+        connection = connect(backend, Options(), {}, stack) if backend else None
+        for line in lines(case, specification, connection):
+            click.echo(line)
+
+
+@cli.command()
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option(
     "--from", "base", type=click.Choice(["numpy", "torch", "jax"]), help="Derive from it."

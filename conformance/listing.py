@@ -90,10 +90,22 @@ def show(case_id: str, spec: Path) -> Iterator[str]:
     Raises UsageError where there is none of that id, with near ones.
     """
     specification = load(spec)
+    case = find_case(case_id, specification)
+    yield from heading(case, specification)
+    yield from _due(case, specification)
+
+
+def find_case(case_id: str, specification: Specification) -> Case:
+    """The case of that id. Raises UsageError where there is none, with near ones."""
     if case_id not in specification.cases:
         near = get_close_matches(case_id, specification.cases, n=3, cutoff=0.3)
-        raise UsageError(f"there is no case {case_id!r}", f"near ids: {', '.join(near)}")
-    case = specification.cases[case_id]
+        hint = f"near ids: {', '.join(near)}" if near else "`conformance list cases` shows all"
+        raise UsageError(f"there is no case {case_id!r}", hint)
+    return specification.cases[case_id]
+
+
+def heading(case: Case, specification: Specification) -> Iterator[str]:
+    """What a case is for, the clauses it shows, and what it is given."""
     yield f"{case.id}: {case.title}"
     yield f"  {case.operation}, {case.mode}, in {' and '.join(case.dtypes)}"
     yield f"  {case.file}:{case.line}"
@@ -112,7 +124,6 @@ def show(case_id: str, spec: Path) -> Iterator[str]:
         for output, value in call.upstream.items():
             yield f"  upstream of {output} = {_shown(value)}; with respect to {', '.join(call.wrt)}"
     yield ""
-    yield from _due(case, specification)
 
 
 def _due(case: Case, specification: Specification) -> Iterator[str]:

@@ -8,11 +8,12 @@ import pytest
 
 from conformance.model import Tensor
 from conformance.precision import PRECISIONS
-from conformance.truth.balls import Balls, NotProven, decimal, precision, proven
+from conformance.truth.balls import Balls, decimal, precision
 from conformance.truth.bounds import INFLATION, first_order, largest
 from conformance.truth.domains import Doubles
 from conformance.truth.evaluate import evaluate_case
 from conformance.truth.forms import FORMS
+from conformance.truth.functions import sqrt
 from conformance.truth.prove import prove
 from conformance.truth.reference import Reference
 from conformance.truth.tape import Tape
@@ -186,62 +187,23 @@ def test_no_verdict_where_the_value_has_none():
         assert np.all(np.isinf(found[dtype]))
 
 
+def test_no_verdict_where_the_derivative_is_infinite():
+    """The root of an exact zero has no error of its own, and passes on any error without limit."""
+    zero = Tape(Doubles()).leaf(Tensor(shape=(1,), data=(0,)))
+    for found in first_order(sqrt(zero)).values():
+        assert np.isinf(found)
+
+
 def test_the_guard_is_the_same_every_time():
-    """Two proofs of a case give the same bits: its random signs are seeded by its id."""
-    first, second = (bounds_of("layer_norm", [1, 2, 3, 4], **NORM) for _ in range(2))
-    for dtype in PRECISIONS:
-        for name, bound in first[dtype].items():
-            assert np.array_equal(bound, second[dtype][name])
+    """Its random signs are seeded: of inputs at the edge, the same ones are refused again."""
+    edge = [[k * 50000, k * 50000 + 1, k * 50000 + 3] for k in range(1, 49)]
+    given = {"x": edge, "gamma": [1, 1, 1], "beta": [0, 0, 0], "eps": EPS}
+    first, second = (np.isinf(bounds_of("layer_norm", **given)["float32"]["y"]) for _ in range(2))
+    assert 0.1 < np.mean(first) < 0.9
+    assert np.array_equal(first, second)
 
 
-# ---------------------------------------------------------------------------------------- digits
-
-
-def test_digits_of_a_ball_are_proven():
-    """Twenty-five digits of pi, and a short number as it is written."""
-    with precision():
-        assert decimal(flint.arb.pi()) == Decimal("3.141592653589793238462643")
-        assert decimal(-flint.arb.pi(), digits=5) == Decimal("-3.1416")
-        assert str(decimal(flint.arb("0.5"))) == "0.5"
-        assert decimal(flint.arb(0)) == 0
-
-
-@pytest.mark.parametrize("radius", ["1e-24", "1e-10", "1"])
-def test_a_wide_ball_proves_no_digits(radius):
-    """A radius of a unit in the last digit asked for is too much."""
-    ball = flint.arb("3.14159265358979", radius)
-    with pytest.raises(NotProven):
-        decimal(ball)
-    assert not proven(ball)
-
-
-def test_a_ball_that_is_wide_enough_for_fewer_digits():
-    """The same ball proves the digits that its radius leaves right."""
-    ball = flint.arb("3.14159265358979", "1e-10")
-    assert decimal(ball, digits=9) == Decimal("3.14159265")
-    with pytest.raises(NotProven):
-        decimal(ball, digits=11)
-
-
-@pytest.mark.parametrize("ball", [flint.arb.nan(), flint.arb("inf"), flint.arb(0, "inf")])
-def test_what_is_not_finite_has_no_digits(ball):
-    """Not a number, and more bits would not make it one."""
-    with pytest.raises(NotProven):
-        decimal(ball)
-    assert proven(ball)
-
-
-def test_an_invisible_value_is_zero():
-    """Below half of the smallest double the value is written as 0, however wide its ball."""
-    assert decimal(flint.arb("1e-340")) == 0
-    assert decimal(flint.arb(0, "1e-331")) == 0
-    with pytest.raises(NotProven):
-        decimal(flint.arb(0, "1e-300"))
-    with precision():
-        assert decimal(flint.arb("1e-320")) == Decimal("1e-320")
-
-
-def test_a_value_that_needs_more_bits_is_proven_with_more():
+def test_a_value_in_the_far_tail_is_proven_with_more_bits():
     """1 + erf(x) cancels to 1e-198 in the far left tail; its digits are proven all the same."""
     value = proof_of("gelu", x=[-30]).values["", "y"][0]
     with precision(2000):

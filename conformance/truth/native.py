@@ -13,7 +13,6 @@ import numpy as np
 from conformance.model import Number
 from conformance.precision import Dtype
 from conformance.truth.domains import CONSTANTS, Constant, Doubles, Function
-from conformance.truth.tape import Node
 
 
 class Native:
@@ -50,13 +49,3 @@ class Native:
     def sign(self, values: np.ndarray) -> np.ndarray:
         """-1, 0 or 1 as doubles."""
         return np.asarray(np.sign(values).astype(np.float64))
-
-
-def narrowed(node: Node, bits: int) -> Node:
-    """``node`` rounded to ``bits`` significant bits, ties to even; gradients pass as they are.
-
-    float32 has 24, float16 and TF32 have 11, bfloat16 has 8. The range of exponents stays.
-    """
-    mantissa, exponent = np.frexp(node.value)
-    value = np.ldexp(np.rint(np.ldexp(mantissa, bits)), exponent - bits)
-    return Node(np.asarray(value, dtype=node.value.dtype), (node,), lambda g: (g,))

@@ -87,8 +87,10 @@ class Reference:
         decoder-block, "Position-Wise LayerNorm: Mean, Population Variance, and Stability
         Constant".
         """
-        centred = x - self.mean(x)
-        return self.affine(self.standardise(centred, eps), gamma, beta)
+        return self.affine(self.standardise(self.centre(x), eps), gamma, beta)
+
+    def centre(self, x: Node) -> Node:
+        return x - self.mean(x)
 
     def mean(self, x: Node) -> Node:
         return x.sum(-1, keepdims=True) / x.shape[-1]

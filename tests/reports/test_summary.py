@@ -41,7 +41,7 @@ def test_the_summary_tells_what_to_mend_first(make):
         "   rejected valid arguments: a|b <i> `c` ```\n"
         "and 3 more: linear crash 1, linear timeout 1, linear error 1\n"
         "dependants: block 1; mend layer_norm first\n"
-        "next: conformance show layer-norm/two-features"
+        "next: conformance explain layer-norm/two-features"
     )
 
 

@@ -10,8 +10,9 @@ import numpy as np
 from conformance.truth.faults import Fault
 from conformance.truth.functions import erf, exp
 from conformance.truth.halves import halved
+from conformance.truth.pieces import number
 from conformance.truth.reference import Reference
-from conformance.truth.tape import Node, number
+from conformance.truth.tape import Node
 
 
 def _logistic(x: Node, factor: Decimal) -> Node:

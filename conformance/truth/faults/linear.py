@@ -1,53 +1,203 @@
-"""Mistakes of the linear layer and of its gradients."""
+"""Mistakes in the values of the linear layer, and of the sums in its gradients."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from conformance.truth.faults import Fault
-from conformance.truth.tape import Node
+from conformance.truth.pieces import average
+from conformance.truth.tape import Node, take
+
+# ------------------------------------------------------------------------------------ the weight
 
 
 class TransposedWeight(Fault):
     """The weight [in, out] was used as if stored [out, in]."""
 
     breaks = "LIN-ORIENTATION"
+    also = ("FF-ORIENTATION",)
     mend = "The weight is [in, out]: y = x W + b. A layer that stores [out, in] takes W transposed."
 
     def product(self, x: Node, weight: Node) -> Node:
         return x @ weight.swap_last()
 
 
+class WeightReread(Fault):
+    """The memory of the weight [in, out] was read again as [out, in] without moving a number."""
+
+    breaks = "LIN-ORIENTATION"
+    also = ("FF-ORIENTATION",)
+    mend = "Transpose the weight where the layout changes; reshaping it leaves the numbers in place."
+
+    def product(self, x: Node, weight: Node) -> Node:
+        return x @ weight.reshape((weight.shape[1], weight.shape[0])).swap_last()
+
+
+class PositionsMixed(Fault):
+    """The weight was applied along the positions instead of along the features."""
+
+    breaks = "LIN-POSITIONS"
+    mend = "Contract the last axis of the input with the first axis of the weight."
+
+    def product(self, x: Node, weight: Node) -> Node:
+        return (x.swap_last() if x.ndim > 1 else x) @ weight
+
+
+class SequencesMixed(Fault):
+    """The input was averaged over the sequences of the batch."""
+
+    breaks = "LIN-POSITIONS"
+    mend = "Keep every leading axis: each sequence is projected by itself."
+
+    def product(self, x: Node, weight: Node) -> Node:
+        return (average(x, (0,)).broadcast_to(x.shape) if x.ndim > 2 else x) @ weight
+
+
+# -------------------------------------------------------------------------------------- the bias
+
+
 class BiasForgotten(Fault):
     """The bias was not added."""
 
     breaks = "LIN-AFFINE"
+    also = ("FF-BIASES",)
     mend = "Add the bias at every position."
 
     def add_bias(self, y: Node, bias: Node) -> Node:
         return y
 
 
+class BiasAtFirstPosition(Fault):
+    """The bias was added at the first position alone."""
+
+    breaks = "LIN-AFFINE"
+    also = ("LIN-POSITIONS",)
+    mend = "Add the bias at every position."
+
+    def add_bias(self, y: Node, bias: Node) -> Node:
+        first = np.zeros((*y.shape[:-1], 1))
+        first[(slice(None),) * (y.ndim - 2) + (slice(1),) * (y.ndim > 1)] = 1.0
+        return y + bias * y.tape.floats(first)
+
+
+class BiasTwice(Fault):
+    """The bias was added twice."""
+
+    breaks = "LIN-AFFINE"
+    mend = "Add the bias once."
+
+    def add_bias(self, y: Node, bias: Node) -> Node:
+        return super().add_bias(super().add_bias(y, bias), bias)
+
+
+class BiasSubtracted(Fault):
+    """The bias was subtracted."""
+
+    breaks = "LIN-AFFINE"
+    mend = "Add the bias: y = x W + b."
+
+    def add_bias(self, y: Node, bias: Node) -> Node:
+        return y - bias
+
+
+class BiasOfOnes(Fault):
+    """A layer without a bias added one all the same, of ones."""
+
+    breaks = "LIN-BIAS-FREE"
+    also = ("LIN-COLLAPSE",)
+    mend = "Add nothing where no bias is given."
+
+    def linear(self, x: Node, weight: Node, bias: Node | None = None) -> Node:
+        ones = weight.tape.floats(np.ones(weight.shape[-1:]))
+        return super().linear(x, weight, ones if bias is None else bias)
+
+
+# ------------------------------------------------------------- sums over positions, in gradients
+
+
 class BiasGradientAveraged(Fault):
     """The bias gradient was averaged over the positions instead of summed."""
 
     breaks = "LIN-GRAD-SUM"
+    also = ("LIN-GRAD-BIAS",)
     mend = "Sum the upstream gradient over all positions, without dividing by their number."
 
     def bias_gradient(self, g: Node) -> Node:
-        positions = int(np.prod(g.shape[:-1], dtype=np.int64))
-        return g.rows().sum(0) / max(1, positions)
+        return g.rows().sum(0) / _positions(g)
+
+
+class WeightGradientAveraged(Fault):
+    """The weight gradient was averaged over the positions instead of summed."""
+
+    breaks = "LIN-GRAD-SUM"
+    also = ("LIN-GRAD-WEIGHT",)
+    mend = "Sum the contributions of all positions, without dividing by their number."
+
+    def weight_gradient(self, x: Node, g: Node) -> Node:
+        return super().weight_gradient(x, g) / _positions(g)
 
 
 class WeightGradientOfLastPosition(Fault):
     """The weight gradient kept only the contribution of the last position."""
 
     breaks = "LIN-GRAD-WEIGHT"
+    also = ("LIN-GRAD-SUM",)
     mend = "Add up the contributions of all positions instead of overwriting them."
 
     def weight_gradient(self, x: Node, g: Node) -> Node:
-        positions = int(np.prod(g.shape[:-1], dtype=np.int64))
-        last = np.zeros((positions, 1))
-        last[-1:] = 1.0
-        kept: Node = g.rows() * g.tape.floats(last)
-        return x.rows().swap_last() @ kept
+        return super().weight_gradient(x, _only(g, slice(-1, None)))
+
+
+class WeightGradientOfFirstPosition(Fault):
+    """The weight gradient kept only the contribution of the first position."""
+
+    breaks = "LIN-GRAD-WEIGHT"
+    also = ("LIN-GRAD-SUM",)
+    mend = "Add up the contributions of all positions."
+
+    def weight_gradient(self, x: Node, g: Node) -> Node:
+        return super().weight_gradient(x, _only(g, slice(1)))
+
+
+class BiasGradientOfLastPosition(Fault):
+    """The bias gradient kept only the upstream gradient of the last position."""
+
+    breaks = "LIN-GRAD-BIAS"
+    also = ("LIN-GRAD-SUM",)
+    mend = "Add up the upstream gradients of all positions instead of overwriting them."
+
+    def bias_gradient(self, g: Node) -> Node:
+        return super().bias_gradient(_only(g, slice(-1, None)))
+
+
+class BiasGradientOfFirstPosition(Fault):
+    """The bias gradient kept only the upstream gradient of the first position."""
+
+    breaks = "LIN-GRAD-BIAS"
+    also = ("LIN-GRAD-SUM",)
+    mend = "Add up the upstream gradients of all positions."
+
+    def bias_gradient(self, g: Node) -> Node:
+        return super().bias_gradient(_only(g, slice(1)))
+
+
+class PositionsExchangedInWeightGradient(Fault):
+    """In the weight gradient, inputs met the upstream gradients of the positions in reverse."""
+
+    breaks = "LIN-GRAD-WEIGHT"
+    mend = "Pair the input at each position with the upstream gradient at the same position."
+
+    def weight_gradient(self, x: Node, g: Node) -> Node:
+        return super().weight_gradient(x, take(g.rows(), slice(None, None, -1)))
+
+
+def _positions(g: Node) -> int:
+    return max(1, int(np.prod(g.shape[:-1], dtype=np.int64)))
+
+
+def _only(g: Node, kept: slice) -> Node:
+    """The rows of ``g``, all but the ``kept`` ones zero."""
+    mask = np.zeros((int(np.prod(g.shape[:-1], dtype=np.int64)), 1))
+    mask[kept] = 1.0
+    rows: Node = g.rows() * g.tape.floats(mask)
+    return rows

@@ -1,0 +1,78 @@
+"""A failing case as a file of its own: the numbers, what is right, what is allowed. Needs NumPy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from conformance.errors import UsageError
+from conformance.frozen import Truth
+from conformance.model import Case, Values
+from conformance.precision import Dtype
+from conformance.questions import question
+from conformance.specification import Specification
+
+
+def reproducer(case: Case, specification: Specification, dtype: Dtype) -> str:
+    """A Python file that asks one function what the case asks, and compares.
+
+    Raises UsageError for a case that has no values of a single call to compare with.
+    """
+    if not isinstance(case.expectation, Values):
+        raise UsageError(
+            f"{case.id} expects no values", "only a case with values can be reproduced"
+        )
+    if dtype not in case.dtypes:
+        raise UsageError(f"{case.id} is not judged in {dtype}", f"name {case.dtypes[0]}")
+    return "\n".join(_lines(case, specification, dtype)) + "\n"
+
+
+def _lines(case: Case, specification: Specification, dtype: Dtype) -> Iterator[str]:
+    operation = specification.operations[case.operation]
+    asked = question(case, operation, "", dtype, {})
+    assert asked is not None  # a single call takes no other's output
+    truth = Truth(Path(specification.root) / "truth").of(case)
+    name = operation.name if asked.mode == "evaluate" else f"{operation.name}_vjp"
+    arguments = ", ".join(asked.arguments)
+    leading = "upstream, " if asked.mode == "vjp" else ""
+    yield f'"""{case.id} in {dtype}: {case.title}. {operation.summary}."""'
+    yield ""
+    yield "import numpy as np"
+    yield ""
+    for argument, value in asked.arguments.items():
+        yield f"{argument} = {_literal(value)}"
+    for value in asked.upstream.values():
+        yield f"upstream = {_literal(value)}"
+    yield ""
+    yield "# What is right (the nearest double), and the largest error that is allowed."
+    yield f"want = {{{_entries({key[1]: p.high for key, p in truth.items()})}}}"
+    yield f"bound = {{{_entries({key[1]: p.bounds[dtype] for key, p in truth.items()})}}}"
+    yield ""
+    yield ""
+    yield f"def {name}({leading}{arguments}):"
+    yield "    ...  # your implementation here; return a dict of arrays by name"
+    yield f"    return {{{', '.join(f'{key[1]!r}: ...' for key in truth)}}}"
+    yield ""
+    yield ""
+    yield f"got = {name}({leading}{arguments})"
+    yield "for key, right in want.items():"
+    yield "    error = np.abs(np.asarray(got[key], dtype=np.float64) - right)"
+    yield "    ratio = np.max(np.where(error == 0, 0, error / bound[key]), initial=0.0)"
+    yield '    print(key, "passes" if ratio <= 1 else "fails", "error / bound at most", ratio)'
+
+
+def _literal(value: Any) -> str:
+    if not isinstance(value, np.ndarray):
+        return repr(value)
+    if value.size == 0:
+        return f"np.zeros({value.shape}, dtype=np.{value.dtype})"
+    return f"np.array({value.tolist()!r}, dtype=np.{value.dtype})"
+
+
+def _entries(arrays: dict[str, np.ndarray]) -> str:
+    return ", ".join(f"{name!r}: {_literal(array)}" for name, array in arrays.items()).replace(
+        "inf", "np.inf"
+    )

@@ -1,0 +1,88 @@
+"""The derivation of a case in named quantities: what each rule of the reference gave, in order."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from conformance.model import Case, Operation
+from conformance.truth.balls import Balls, precision
+from conformance.truth.evaluate import evaluate_case
+from conformance.truth.prove import output_of
+from conformance.truth.reference import Reference
+from conformance.truth.tape import Node, Tape
+
+
+@dataclass
+class Step:
+    """One rule: its name in words, the values it gave (balls), and the rules that it used."""
+
+    name: str
+    arguments: dict[str, np.ndarray]
+    value: np.ndarray | None = None
+    parts: list[Step] = field(default_factory=list)
+
+
+def derive(case: Case, operation: Operation) -> dict[str, list[Step]]:
+    """The steps of every call of ``case``, by the name of the call; gradients' steps come last.
+
+    Raises Rejected and Impossible as the reference does.
+    """
+    recorder = _recorder()
+    with precision():
+        evaluate_case(recorder, Tape(Balls()), case, output_of(operation))
+    steps = _split_by_call(recorder.steps, operation.name)
+    return dict(zip(case.calls, steps, strict=True))
+
+
+class _Recorder(Reference):
+    """The reference, noting each rule as it is used."""
+
+    def __init__(self) -> None:
+        self.steps: list[Step] = []
+        self._open: list[list[Step]] = [self.steps]
+
+
+def _recorder() -> _Recorder:
+    members = {
+        name: _noting(name, rule)
+        for name, rule in vars(Reference).items()
+        if callable(rule) and not name.startswith(("_", "check", "deliver"))
+    }
+    recorder: _Recorder = type("Recorder", (_Recorder,), members)()
+    return recorder
+
+
+def _noting(name: str, rule: Callable[..., Any]) -> Callable[..., Any]:
+    names = list(inspect.signature(rule).parameters)[1:]
+
+    def noted(self: _Recorder, *positional: Any, **named: Any) -> Any:
+        given = {**dict(zip(names, positional, strict=False)), **named}
+        values = {key: value.value for key, value in given.items() if isinstance(value, Node)}
+        step = Step(name.replace("_", " "), values)
+        self._open[-1].append(step)
+        self._open.append(step.parts)
+        try:
+            result = rule(self, *positional, **named)
+        finally:
+            self._open.pop()
+        if isinstance(result, Node):
+            step.value = result.value
+        return result
+
+    return noted
+
+
+def _split_by_call(steps: list[Step], operation: str) -> list[list[Step]]:
+    """The steps of each call: the operation itself, and what its gradients added after it."""
+    calls: list[list[Step]] = []
+    for step in steps:
+        if step.name == operation.replace("_", " "):
+            calls.append([])
+        if calls:
+            calls[-1].append(step)
+    return calls
