@@ -34,6 +34,9 @@ from conformance.truth.tape import Node
 #: Covers second-order effects within the linearity guard, and the doubles the bound is made of.
 INFLATION = 1 + 2.0**-6
 
+#: So many elements of an output are swept at once.
+_AT_ONCE = 256
+
 #: The response to errors may differ from linear by this share of the bound.
 LINEARITY = 0.1
 
@@ -54,17 +57,10 @@ def first_order(
         totals: dict[str, np.ndarray] = {
             precision.name: np.zeros(node.shape) for precision in precisions
         }
-        for position in range(node.value.size):
-            seed = np.zeros(node.shape)
-            seed.reshape(-1)[position] = 1.0
-            found = adjoints(node, node.tape.floats(seed), ordered, errors=True)
-            for place, ancestor in enumerate(ordered):
-                adjoint = found.get(id(ancestor))
-                if adjoint is None or ancestor.steps == 0:
-                    continue
-                share = np.abs(adjoint.value)
-                for name, total in totals.items():
-                    total.reshape(-1)[position] += float(np.sum(share * allowances[name][place]))
+        for first in range(0, node.value.size, _AT_ONCE):
+            chunk = slice(first, min(first + _AT_ONCE, node.value.size))
+            for name, sums in _influences(node, ordered, allowances, chunk).items():
+                totals[name].reshape(-1)[chunk] = sums
         for precision in precisions:
             total = totals[precision.name]
             total *= INFLATION
@@ -72,6 +68,29 @@ def first_order(
                 total[...] = np.inf
             total[np.isnan(total)] = np.inf
     return totals
+
+
+def _influences(
+    node: Node,
+    ordered: Sequence[Node],
+    allowances: dict[str, list[np.ndarray]],
+    chunk: slice,
+) -> dict[str, np.ndarray]:
+    """The sum of |derivative| times allowance over all nodes, for the elements in ``chunk``."""
+    count = chunk.stop - chunk.start
+    seeds = np.zeros((count, node.value.size))
+    seeds[np.arange(count), np.arange(chunk.start, chunk.stop)] = 1.0
+    seed = node.tape.floats(seeds.reshape((count, *node.shape)))
+    found = adjoints(node, seed, ordered, errors=True)
+    sums = {name: np.zeros(count) for name in allowances}
+    for place, ancestor in enumerate(ordered):
+        adjoint = found.get(id(ancestor))
+        if adjoint is None or ancestor.steps == 0:
+            continue
+        influence = np.abs(adjoint.value).reshape((count, -1))
+        for name, total in sums.items():
+            np.add(total, influence @ allowances[name][place].reshape(-1), out=total)
+    return sums
 
 
 def largest(bounds: Sequence[dict[str, np.ndarray]]) -> dict[str, np.ndarray]:

@@ -80,10 +80,10 @@ def _from_frozen(specification: Specification, truth: Truth) -> Iterable[Problem
 def _from_oracle(
     specification: Specification, truth: Truth, progress: Progress
 ) -> Iterable[Problem]:
+    from conformance.truth import sharpness
     from conformance.truth.facts import about_fact
     from conformance.truth.faults import catalogue
-    from conformance.truth.freeze import kills, prove_all
-    from conformance.truth.kills import SEPARATES
+    from conformance.truth.freeze import prove_all
 
     excused = _excused(specification)
     results = list(prove_all(specification, progress))
@@ -96,18 +96,11 @@ def _from_oracle(
     for fact in specification.facts.values():
         operation = specification.operations[fact.case.operation]
         yield from _located(fact.case, about_fact(fact, operation), excused)
-    sharpest = kills(results)
-    for family, by_fault in sharpest.items():
-        if not _close_kills(truth.family(family).kills, by_fault):
-            message = "the frozen kills are not those of the faults: run `conformance freeze`"
-            yield Problem(f"spec/truth/{family}.json", 0, "kills", message)
-    for name, fault in catalogue().items():
-        if fault.breaks not in specification.clauses:
-            yield Problem("faults", 0, name, f"breaks {fault.breaks!r}, which is no clause")
-        for dtype in ("float64", "float32"):
-            found = [by_fault.get(name, {}).get(dtype, []) for by_fault in sharpest.values()]
-            if not any(size > SEPARATES for pairs in found for _, size in pairs):
-                yield Problem("faults", 0, name, f"no case separates it in {dtype}")
+    faults = catalogue()
+    yield from sharpness.about_kills(specification, results, truth)
+    yield from sharpness.about_faults(specification, results, faults)
+    yield from sharpness.about_clauses(specification, results, faults)
+    yield from sharpness.about_trivial_answers(results)
 
 
 def _excused(specification: Specification) -> set[str]:
@@ -145,20 +138,3 @@ def _close(committed: float | None, proven: float | None) -> bool:
     if committed is None or proven is None:
         return committed is proven
     return abs(committed - proven) <= BOUND_SLACK * proven
-
-
-def _close_kills(committed: object, proven: dict[str, dict[str, list[tuple[str, float]]]]) -> bool:
-    """The same faults and cases, D within one percent (ties may be ordered by the last digit)."""
-    if not isinstance(committed, dict) or committed.keys() != proven.keys():
-        return False
-    for fault, by_dtype in proven.items():
-        before = committed[fault]
-        if before.keys() != by_dtype.keys():
-            return False
-        for dtype, pairs in by_dtype.items():
-            sizes = [size for _, size in before[dtype]]
-            if len(sizes) != len(pairs):
-                return False
-            if any(not _close(a, b) for a, (_, b) in zip(sizes, pairs, strict=True)):
-                return False
-    return True

@@ -33,7 +33,7 @@ from conformance.truth import claims
 from conformance.truth.balls import NotProven, decimal
 from conformance.truth.evaluate import Impossible
 from conformance.truth.faults import catalogue
-from conformance.truth.kills import effect
+from conformance.truth.kills import Effects
 from conformance.truth.prove import Proof, prove, prove_values
 
 #: How many of the sharpest kills are kept, for each fault and dtype.
@@ -43,12 +43,16 @@ _UP = Context(prec=3, rounding=ROUND_CEILING)
 
 
 class ProvenCase:
-    """What proving one case gave: its frozen form, the effect of every fault, its problems."""
+    """What proving one case gave: its frozen form, the effect of every fault, its problems.
+
+    ``passed_by`` names the trivial faults that the case passes.
+    """
 
     def __init__(self, case: Case) -> None:
         self.case = case
         self.frozen: FrozenCase | None = None
         self.effects: dict[str, dict[str, float]] = {}
+        self.passed_by: tuple[str, ...] = ()
         self.problems: list[str] = []
 
 
@@ -67,10 +71,12 @@ def prove_case(case: Case, operation: Operation) -> ProvenCase:
         result.problems += claims.about_values(case, proof, truth)
     else:
         result.problems += _about_rejection(case, operation)
+    effects = Effects(case, operation, proof, truth)
     for name, fault in catalogue().items():
-        effects = effect(case, operation, proof, truth, fault)
-        if any(effects.values()):
-            result.effects[name] = {str(dtype): size for dtype, size in effects.items()}
+        sizes = effects.of(fault)
+        if any(sizes.values()):
+            result.effects[name] = {str(dtype): size for dtype, size in sizes.items()}
+    result.passed_by = effects.passed_by()
     return result
 
 

@@ -1,12 +1,13 @@
 """How visible each fault is in each case: D, its largest effect as a multiple of the bound.
 
-A case separates a fault if and only if D > 2: then no answer lies within the bound of both.
+A case separates a fault if and only if D > 2: then no answer lies within the bound of both. The
+effect of a mistake is that of exact numbers (balls); a mistake of rounding has none there, and is
+measured in the precision of the question, against the truth.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 
 import numpy as np
 
@@ -14,106 +15,139 @@ from conformance.errors import Rejected
 from conformance.frozen import CaseTruth
 from conformance.model import Case, Operation, Rejection, Relations, Undefined, Values
 from conformance.precision import Dtype
-from conformance.relations import measure
 from conformance.truth.balls import Balls
 from conformance.truth.domains import Doubles
 from conformance.truth.evaluate import Impossible, Results, evaluate_case
-from conformance.truth.faults import Fault
+from conformance.truth.faults import Fault, catalogue
 from conformance.truth.prove import Proof, output_of, prove_values
 from conformance.truth.reference import Reference
+from conformance.truth.rules import recording, replaced
 from conformance.truth.tape import Tape
+from conformance.truth.visibility import (
+    BEYOND,
+    SEPARATES,
+    Arrays,
+    in_relations,
+    largest_share,
+    native_effect,
+)
 
-#: More than this multiple of the bound, and a case separates a fault.
-SEPARATES = 2.0
-
-#: D of an effect that no bound could hide: another shape, no answer, an answer where none is due.
-BEYOND = 1e300
+__all__ = ["BEYOND", "SEPARATES", "Effects", "as_doubles", "effect"]
 
 
 def effect(
-    case: Case, operation: Operation, proof: Proof, truth: CaseTruth, fault: type[Fault]
+    case: Case, operation: Operation, proof: Proof, truth: CaseTruth, fault: type[Reference]
 ) -> dict[Dtype, float]:
     """D of ``fault`` in ``case`` by dtype; 0 where the fault changes nothing.
 
     ``proof`` has the values of the case as balls, ``truth`` the same with the frozen bounds.
     """
-    none: dict[Dtype, float] = dict.fromkeys(case.dtypes, 0.0)
-    if not _touches(case, operation, fault):
-        return none
-    try:
-        wrong = prove_values(case, operation, fault()).values
-    except (Rejected, Impossible):
-        due = case.expectation
-        rejected_rightly = isinstance(due, Rejection | Undefined)
-        return none if rejected_rightly else dict.fromkeys(case.dtypes, BEYOND)
-    match case.expectation:
-        case Rejection():
-            return dict.fromkeys(case.dtypes, BEYOND)
-        case Undefined(output=output):
-            magnitudes = Balls().magnitude(wrong["", output])
-            finite = bool(np.any(np.isfinite(magnitudes)))
-            return dict.fromkeys(case.dtypes, BEYOND) if finite else none
-        case Relations():
-            return {dtype: _in_relations(case, truth, wrong, dtype) for dtype in case.dtypes}
-        case Values():
-            return {dtype: _in_values(proof, truth, wrong, dtype) for dtype in case.dtypes}
+    return Effects(case, operation, proof, truth).of(fault)
 
 
-def _touches(case: Case, operation: Operation, fault: type[Fault]) -> bool:
-    """Whether the fault changes any bit over doubles: most faults touch few operations."""
+class Effects:
+    """What faults do to one case; the right results are computed once for all of them."""
 
-    def over_doubles(reference: Reference) -> Results | str:
+    def __init__(self, case: Case, operation: Operation, proof: Proof, truth: CaseTruth) -> None:
+        """As for ``effect``."""
+        self.case = case
+        self.operation = operation
+        self.proof = proof
+        self.truth = truth
+        reference, self._reached = recording()
+        self._right = self._over_doubles(reference)
+
+    def of(self, fault: type[Reference]) -> dict[Dtype, float]:
+        """D of ``fault`` by dtype."""
+        none: dict[Dtype, float] = dict.fromkeys(self.case.dtypes, 0.0)
+        if not replaced(fault) & self._reached:
+            return none
+        if getattr(fault, "native", False):
+            output = output_of(self.operation)
+            return {
+                dtype: native_effect(self.case, output, self.truth, fault, dtype)
+                for dtype in self.case.dtypes
+            }
+        if not self._touched(fault):
+            return none
+        try:
+            wrong = prove_values(self.case, self.operation, fault()).values
+        except (Rejected, Impossible):
+            due = self.case.expectation
+            rejected_rightly = isinstance(due, Rejection | Undefined)
+            return none if rejected_rightly else dict.fromkeys(self.case.dtypes, BEYOND)
+        return {dtype: self._distance(wrong, dtype) for dtype in self.case.dtypes}
+
+    def passed_by(self) -> tuple[str, ...]:
+        """The names of the trivial faults whose answer passes in some dtype of the case."""
+        if isinstance(self.case.expectation, Rejection):
+            return ()  # a trivial answer is an answer, and a refusal of everything lacks its twin
+        judged = [
+            dtype
+            for dtype in self.case.dtypes
+            if all(np.all(np.isfinite(right.bounds[dtype])) for right in self.truth.values())
+        ]
+        return tuple(
+            name
+            for name, fault in catalogue().items()
+            if fault.trivial and self._can_tell(fault)
+            for sizes in [self.of(fault)]
+            if any(sizes[dtype] <= 1 for dtype in judged)
+        )
+
+    def _can_tell(self, fault: type[Fault]) -> bool:
+        """Whether ``fault`` could show at all: a vector has no axes to exchange."""
+        shapes = [right.shape for right in self.truth.values()]
+        match fault.name():
+            case "constant-returned":
+                return any(math.prod(shape) > 1 for shape in shapes)
+            case "transposed-answer":
+                return any(len(shape) > 1 and max(shape[-2:]) > 1 for shape in shapes)
+            case "previous-answer":
+                return len(self.case.calls) > 1
+        return True
+
+    def _distance(self, wrong: Arrays, dtype: Dtype) -> float:
+        match self.case.expectation:
+            case Rejection():
+                return BEYOND
+            case Undefined(output=output):
+                finite = np.isfinite(Balls().magnitude(wrong["", output]))
+                return BEYOND if bool(np.any(finite)) else 0.0
+            case Relations():
+                outputs = {key: as_doubles(value) for key, value in wrong.items()}
+                return in_relations(self.case.expectation, self.truth, outputs, dtype)
+            case Values():
+                errors = {
+                    key: Balls().magnitude(wrong[key] - value)
+                    for key, value in self.proof.values.items()
+                    if key in wrong and wrong[key].shape == value.shape
+                }
+                return largest_share(errors, self.truth, dtype)
+
+    def _touched(self, fault: type[Reference]) -> bool:
+        """Whether ``fault`` changes any bit over doubles."""
+        right, wrong = self._right, self._over_doubles(fault())
+        if isinstance(right, str) or isinstance(wrong, str):
+            return right != wrong
+        if right.keys() != wrong.keys():
+            return True
+        return any(
+            right[key].shape != wrong[key].shape
+            or right[key].value.tobytes() != wrong[key].value.tobytes()
+            for key in right
+        )
+
+    def _over_doubles(self, reference: Reference) -> Results | str:
         try:
             with np.errstate(all="ignore"):
-                return evaluate_case(reference, Tape(Doubles()), case, output_of(operation))
+                return evaluate_case(
+                    reference, Tape(Doubles()), self.case, output_of(self.operation)
+                )
         except Rejected as rejected:
             return rejected.kind
         except Impossible:
             return "impossible"
-
-    right, wrong = over_doubles(Reference()), over_doubles(fault())
-    if isinstance(right, str) or isinstance(wrong, str):
-        return right != wrong
-    if right.keys() != wrong.keys():
-        return True
-    return any(
-        right[key].shape != wrong[key].shape
-        or right[key].value.tobytes() != wrong[key].value.tobytes()
-        for key in right
-    )
-
-
-def _in_values(
-    proof: Proof, truth: CaseTruth, wrong: Mapping[tuple[str, str], np.ndarray], dtype: Dtype
-) -> float:
-    largest = 0.0
-    for key, right in proof.values.items():
-        if key not in wrong or wrong[key].shape != right.shape:
-            return BEYOND
-        bound = truth[key].bounds[dtype]
-        difference = Balls().magnitude(wrong[key] - right)
-        with np.errstate(all="ignore"):
-            ratio = np.where(difference == 0, 0.0, difference / bound)
-        ratio = np.where(np.isnan(ratio) & np.isfinite(bound), BEYOND, np.nan_to_num(ratio))
-        largest = max(largest, float(np.max(ratio, initial=0.0)))
-    return min(largest, BEYOND)
-
-
-def _in_relations(
-    case: Case, truth: CaseTruth, wrong: Mapping[tuple[str, str], np.ndarray], dtype: Dtype
-) -> float:
-    assert isinstance(case.expectation, Relations)
-    if any(key not in wrong or wrong[key].shape != right.shape for key, right in truth.items()):
-        return BEYOND
-    outputs = {key: as_doubles(value) for key, value in wrong.items()}
-    if any(not np.all(np.isfinite(value)) for value in outputs.values()):
-        return BEYOND
-    largest = 0.0
-    for relation in case.expectation.relate:
-        ratio = measure(relation, outputs, truth, dtype).ratio
-        if ratio is not None:
-            largest = max(largest, ratio if not math.isnan(ratio) else BEYOND)
-    return min(largest, BEYOND)
 
 
 def as_doubles(balls: np.ndarray) -> np.ndarray:

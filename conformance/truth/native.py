@@ -39,8 +39,11 @@ class Native:
         return np.array(CONSTANTS[name], dtype=self.dtype)
 
     def matmul(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-        """NumPy's product in the precision."""
-        return np.asarray(a @ b)
+        """The product in the precision, each sum in the order of its terms on every machine."""
+        total = np.zeros(np.matmul(np.zeros(a.shape), np.zeros(b.shape)).shape, self.dtype)
+        for term in range(a.shape[-1]):
+            total = total + (a[..., term] if a.ndim == 1 else a[..., term, None]) * b[..., term, :]
+        return np.asarray(total)
 
     def magnitude(self, values: np.ndarray) -> np.ndarray:
         """Absolute values as doubles."""

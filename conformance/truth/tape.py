@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -161,7 +162,11 @@ class Node:
 
     def reshape(self, shape: tuple[int, ...]) -> Node:
         before = self.shape
-        return Node(self.value.reshape(shape), (self,), lambda g: (g.reshape(before),))
+        return Node(
+            self.value.reshape(shape),
+            (self,),
+            lambda g: (g.reshape((*_batch(g, shape), *before)),),
+        )
 
     def swap_last(self) -> Node:
         """The last two axes exchanged."""
@@ -170,7 +175,7 @@ class Node:
     def broadcast_to(self, shape: tuple[int, ...]) -> Node:
         before = self.shape
         value = np.broadcast_to(self.value, shape)
-        return Node(value, (self,), lambda g: (_unbroadcast(g, before),))
+        return Node(value, (self,), lambda g: (_unbroadcast(g, shape, before),))
 
     def rows(self) -> Node:
         """All leading axes as one: ``[..., d]`` as ``[n, d]``."""
@@ -223,6 +228,7 @@ class Leaf(Node):
         return np.asarray(np.reshape(inexact, self.shape) * super().allowance(precision))
 
 
+@lru_cache(maxsize=1 << 16)
 def _representable(number: Number | Fraction, precision: Precision) -> bool:
     exact = Fraction(number)
     return Fraction(float(np.dtype(precision.name).type(float(exact)))) == exact
@@ -233,10 +239,12 @@ def _representable(number: Number | Fraction, precision: Precision) -> bool:
 
 def add(a: Node, b: Node) -> Node:
     """a + b. The operands may have been stored apart, so each counts with its own magnitude."""
+    value = np.asarray(a.value + b.value)
+    out = value.shape
     return Node(
-        np.asarray(a.value + b.value),
+        value,
         (a, b),
-        lambda g: (_unbroadcast(g, a.shape), _unbroadcast(g, b.shape)),
+        lambda g: (_unbroadcast(g, out, a.shape), _unbroadcast(g, out, b.shape)),
         factor=1.0,
         extent=lambda: a.magnitude() + b.magnitude(),
         steps=1,
@@ -245,10 +253,12 @@ def add(a: Node, b: Node) -> Node:
 
 def multiply(a: Node, b: Node) -> Node:
     """a * b, element by element."""
+    value = np.asarray(a.value * b.value)
+    out = value.shape
     return Node(
-        np.asarray(a.value * b.value),
+        value,
         (a, b),
-        lambda g: (_unbroadcast(g * b, a.shape), _unbroadcast(g * a, b.shape)),
+        lambda g: (_unbroadcast(g * b, out, a.shape), _unbroadcast(g * a, out, b.shape)),
         factor=1.0,
         steps=1,
     )
@@ -261,7 +271,8 @@ def divide(a: Node, b: Node) -> Node:
 
     def pullback(g: Node) -> tuple[Node, Node]:
         share = g / b
-        return _unbroadcast(share, a.shape), _unbroadcast(-(share * quotient), b.shape)
+        out = quotient.shape
+        return _unbroadcast(share, out, a.shape), _unbroadcast(-(share * quotient), out, b.shape)
 
     quotient = Node(value, (a, b), pullback, factor=5.0, steps=1)
     return quotient
@@ -272,17 +283,18 @@ def matmul(a: Node, b: Node) -> Node:
 
     def pullback(g: Node) -> tuple[Node, Node]:
         if a.ndim == 1:
-            left = g.reshape((1, *g.shape)) @ b.swap_last()
-            outer = a.reshape((a.shape[0], 1)) @ g.reshape((1, *g.shape))
-            return left.reshape(a.shape), outer
+            column, row = a.reshape((*a.shape, 1)), g.reshape((*g.shape[:-1], 1, g.shape[-1]))
+            return g @ b.swap_last(), column @ row
+        stack = value.shape[:-2]
         return (
-            _unbroadcast(g @ b.swap_last(), a.shape),
-            _unbroadcast(a.swap_last() @ g, b.shape),
+            _unbroadcast(g @ b.swap_last(), stack + a.shape[-2:], a.shape),
+            _unbroadcast(a.swap_last() @ g, stack + b.shape[-2:], b.shape),
         )
 
     terms = a.shape[-1]
+    value = a.tape.domain.matmul(a.value, b.value)
     return Node(
-        a.tape.domain.matmul(a.value, b.value),
+        value,
         (a, b),
         pullback,
         factor=terms + 1.0,
@@ -296,6 +308,11 @@ def add_up(a: Node, axis: int | tuple[int, ...], *, keepdims: bool = False) -> N
     axes = tuple(sorted(x % a.ndim for x in ((axis,) if isinstance(axis, int) else axis)))
     kept = tuple(1 if x in axes else size for x, size in enumerate(a.shape))
     terms = int(np.prod([a.shape[x] for x in axes], dtype=np.int64))
+
+    def pullback(g: Node) -> tuple[Node]:
+        batch = _batch(g, value.shape)
+        return (g.reshape((*batch, *kept)).broadcast_to((*batch, *a.shape)),)
+
     if terms:
         value = np.asarray(a.value.sum(axis=axes, keepdims=keepdims))
     else:  # NumPy's sum of no objects is the integer 0
@@ -303,7 +320,7 @@ def add_up(a: Node, axis: int | tuple[int, ...], *, keepdims: bool = False) -> N
     return Node(
         value,
         (a,),
-        lambda g: (g.reshape(kept).broadcast_to(a.shape),),
+        pullback,
         factor=terms + 1.0,
         extent=lambda: np.asarray(a.magnitude().sum(axis=axes, keepdims=keepdims)),
         steps=terms + 1,
@@ -312,7 +329,13 @@ def add_up(a: Node, axis: int | tuple[int, ...], *, keepdims: bool = False) -> N
 
 def take(a: Node, index: Any) -> Node:
     """``a[index]``; a gradient is added up where an element is taken more than once."""
-    return Node(np.asarray(a.value[index]), (a,), lambda g: (_scatter(g, index, a.shape),))
+    value = np.asarray(a.value[index])
+
+    def pullback(g: Node) -> tuple[Node]:
+        batch = _batch(g, value.shape)
+        return (_scatter(g, _behind(batch, index), (*batch, *a.shape)),)
+
+    return Node(value, (a,), pullback)
 
 
 def _scatter(a: Node, index: Any, shape: tuple[int, ...]) -> Node:
@@ -324,19 +347,37 @@ def _scatter(a: Node, index: Any, shape: tuple[int, ...]) -> Node:
     return Node(
         spread(a.value, blank),
         (a,),
-        lambda g: (take(g, index),),
+        lambda g: (take(g, _behind(_batch(g, shape), index)),),
         factor=float(max(1, a.value.size)),
         extent=lambda: spread(a.magnitude(), np.zeros(shape)),
         steps=max(1, a.value.size),
     )
 
 
-def _unbroadcast(g: Node, shape: tuple[int, ...]) -> Node:
-    """The adjoint of an operand that was broadcast from ``shape``."""
-    if g.shape == shape:
+# A pullback may be given many adjoints at once, stacked along axes before those of the node: the
+# bounds ask for the derivatives of every element of an output in one sweep.
+
+
+def _batch(g: Node, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """The leading axes along which adjoints of a node of ``shape`` are stacked."""
+    return g.shape[: g.ndim - len(shape)]
+
+
+def _behind(batch: tuple[int, ...], index: Any) -> Any:
+    """``index`` for an array with leading axes of the shape ``batch``."""
+    inner = index if isinstance(index, tuple) else (index,)
+    return (*(slice(None) for _ in batch), *inner)
+
+
+def _unbroadcast(g: Node, out: tuple[int, ...], shape: tuple[int, ...]) -> Node:
+    """The adjoint of an operand of ``shape`` that was broadcast to ``out``."""
+    if out == shape:
         return g
-    leading = tuple(range(g.ndim - len(shape)))
+    first = g.ndim - len(out)
+    leading = tuple(range(first, first + len(out) - len(shape)))
     if leading:
         g = g.sum(leading)
-    stretched = tuple(axis for axis, size in enumerate(shape) if size == 1 and g.shape[axis] != 1)
+    stretched = tuple(
+        first + axis for axis, size in enumerate(shape) if size == 1 and g.shape[first + axis] != 1
+    )
     return g.sum(stretched, keepdims=True) if stretched else g

@@ -12,21 +12,33 @@ from typing import Any
 from conformance.model import Mode
 from conformance.truth.halves import halved
 from conformance.truth.reference import Reference
+from conformance.truth.rules import replaced
 from conformance.truth.tape import Node
 
 #: Operations that are not composed of others: those that an adapter overrides one at a time.
 _LEAVES = ("linear", "layer_norm", "gelu", "residual_add")
 
 #: What each variant adds to the sentence of the fault, in the order in which they are given.
-WHERE = ("", "in the value alone", "in the gradient alone")
+WHERE = ("", "in the value alone", "in the gradient alone", "")
 
 
 def variants(fault: type[Reference], mode: Mode) -> Iterator[Reference]:
-    """The reference with the fault; for gradients, also with it in one half of each operation."""
+    """The reference with the fault; for gradients, also with it in one half of each operation.
+
+    A wrong product of input and weight has a fourth variant: its derivative instead of the rules
+    of the documents, which is what a library gives that differentiates the wrong product.
+    """
     yield fault()
     if mode == "vjp":
         yield _halves(value=fault, gradient=Reference)
         yield _halves(value=Reference, gradient=fault)
+        if "product" in replaced(fault):
+            differentiated: Reference = type("Differentiated", (fault,), {"project": _product})()
+            yield differentiated
+
+
+def _product(self: Reference, x: Node, weight: Node) -> Node:
+    return self.product(x, weight)
 
 
 def _halves(value: type[Reference], gradient: type[Reference]) -> Reference:

@@ -57,15 +57,6 @@ class Fault(Reference):
         """Every clause that it breaks, the first one named first."""
         return (cls.breaks, *cls.also)
 
-    @classmethod
-    def replaced(cls) -> frozenset[str]:
-        """The names of the rules of the reference that it does otherwise."""
-        return frozenset(
-            name
-            for name, rule in vars(Reference).items()
-            if callable(rule) and not name.startswith("_") and getattr(cls, name) is not rule
-        )
-
 
 @cache
 def catalogue() -> dict[str, type[Fault]]:

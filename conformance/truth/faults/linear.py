@@ -104,7 +104,6 @@ class BiasOfOnes(Fault):
     """A layer without a bias added one all the same, of ones."""
 
     breaks = "LIN-BIAS-FREE"
-    also = ("LIN-COLLAPSE",)
     mend = "Add nothing where no bias is given."
 
     def linear(self, x: Node, weight: Node, bias: Node | None = None) -> Node:

@@ -95,11 +95,11 @@ class GradientsAbsent(Fault):
 
 
 class WeightGradientAbsent(Fault):
-    """The weight was taken as a constant and received no gradient."""
+    """The weight was taken as a constant, and no gradient came for it."""
 
     breaks = "GRAD-PRESENT"
     also = ("LIN-GRAD-WEIGHT",)
     mend = "Register the weight as a parameter whose gradient is asked for."
 
-    def product(self, x: Node, weight: Node) -> Node:
-        return super().product(x, weight.detach())
+    def project(self, x: Node, weight: Node) -> Node:
+        return super().project(x, weight.detach())

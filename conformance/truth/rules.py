@@ -1,0 +1,44 @@
+"""Which rules of the reference a computation comes to, and which ones a fault replaces.
+
+A fault that replaces none of the rules that a case comes to changes nothing there, and needs no
+evaluation: most faults touch few operations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+from conformance.truth.reference import Reference
+
+#: The names of all rules.
+RULES: tuple[str, ...] = tuple(
+    name for name, rule in vars(Reference).items() if callable(rule) and not name.startswith("_")
+)
+
+
+@cache
+def replaced(reference: type[Reference]) -> frozenset[str]:
+    """The rules that ``reference`` does otherwise than the specification."""
+    return frozenset(
+        name for name in RULES if getattr(reference, name) is not getattr(Reference, name)
+    )
+
+
+def recording() -> tuple[Reference, set[str]]:
+    """A reference, and the names of the rules that it has come to, which grow as it is used."""
+    reached: set[str] = set()
+    members = {name: _recorded(name, reached) for name in RULES}
+    reference: Reference = type("Recording", (Reference,), members)()
+    return reference, reached
+
+
+def _recorded(name: str, reached: set[str]) -> Callable[..., Any]:
+    rule = getattr(Reference, name)
+
+    def recorded(*positional: Any, **named: Any) -> Any:
+        reached.add(name)
+        return rule(*positional, **named)
+
+    return recorded
