@@ -23,6 +23,7 @@ from conformance.report.files import file_name, write_reports
 from conformance.session import Kept, Session
 from conformance.specification import Specification
 from conformance.specification import load as load_specification
+from conformance.support import hold_to_support
 
 #: Called with the name of the backend, how many cases are judged, and how many are planned.
 Progress = Callable[[str, int, int], None]
@@ -200,7 +201,7 @@ def _run_one(connection: Connection, plan: _Plan, progress: Progress) -> Report:
         verdicts = session.judge_all(
             plan.pairs, kept, lambda done, planned: progress(connection.name, done, planned)
         )
-    return plan.report(connection, verdicts)
+    return plan.report(connection, hold_to_support(verdicts))
 
 
 def _refuse_equal_names(backends: Sequence[Connection]) -> None:

@@ -1,0 +1,34 @@
+"""Holds a backend to what it says it can't do: unsupported is a property of an operation.
+
+A backend that answers some questions of an operation, mode and dtype, and says unsupported to
+others, picks its questions. Those verdicts are failures.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from conformance.model import Verdict
+
+
+def hold_to_support(verdicts: Sequence[Verdict]) -> list[Verdict]:
+    """``verdicts``, where an unsupported beside an answered question of the same kind fails."""
+    answered = {_kind(verdict) for verdict in verdicts if verdict.verdict != "unsupported"}
+    return [
+        msgspec.structs.replace(verdict, verdict="fail", message=_picked(verdict))
+        if verdict.verdict == "unsupported" and _kind(verdict) in answered
+        else verdict
+        for verdict in verdicts
+    ]
+
+
+def _kind(verdict: Verdict) -> tuple[str, str, str]:
+    return verdict.operation, verdict.mode, verdict.dtype
+
+
+def _picked(verdict: Verdict) -> str:
+    said = f": {verdict.message}" if verdict.message else ""
+    kind = f"{verdict.operation} in {verdict.mode} and {verdict.dtype}"
+    return f"said unsupported, though other questions of {kind} were answered{said}"

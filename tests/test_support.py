@@ -1,0 +1,38 @@
+"""Unsupported is said of an operation, mode and dtype, never of single questions."""
+
+from __future__ import annotations
+
+import conformance
+from conformance.backends.numpy import NumpyBackend
+from conformance.model import Answer, Question
+
+
+class Picky(NumpyBackend):
+    """Answers what is easy, and calls the rest unsupported."""
+
+    name = "picky"
+
+    def answer(self, question: Question) -> Answer:
+        if question.operation == "gelu" and abs(question.arguments["x"]).max() > 3:
+            return Answer(status="unsupported")
+        if question.operation == "residual_add":
+            return Answer(status="unsupported", message="not yet")
+        return super().answer(question)
+
+
+def test_a_backend_that_picks_its_questions_fails_them():
+    """Unsupported beside answered questions of the same kind is a failure, and counted as one."""
+    (report,) = conformance.run([Picky()], select=["gelu/", "residual/"])
+    gelu = [v for v in report.verdicts if v.operation == "gelu" and v.mode == "evaluate"]
+    assert {v.verdict for v in gelu} == {"pass", "fail"}
+    (message,) = {v.message for v in gelu if v.verdict == "fail" and v.dtype == "float64"}
+    assert message == (
+        "said unsupported, though other questions of gelu in evaluate and float64 were answered"
+    )
+    assert report.totals["fail"] == sum(v.verdict == "fail" for v in report.verdicts) > 0
+
+
+def test_an_operation_that_is_not_there_is_unsupported():
+    """Where no question of a kind is answered, all of them are unsupported."""
+    (report,) = conformance.run([Picky()], select=["residual/"])
+    assert {v.verdict for v in report.verdicts} == {"unsupported"}
