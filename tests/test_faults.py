@@ -1,21 +1,22 @@
 """The catalogue of faults, and proofs that weak checks can't see them.
 
-That a case of the specification rejects each fault is proven by ``conformance check``. Here stands
-why a weaker check would not: each test shows a fault that passes the check and is there all the
-same.
+That a case rejects each fault is proven by ``conformance check``. Here stands why a weaker check
+would not: each test shows a fault that passes the check and is there all the same.
 """
 
 import re
 from decimal import Decimal
+from functools import cache, partial
 
 import flint
 import numpy as np
 import pytest
 
+from conformance.errors import Rejected
 from conformance.specification import load
 from conformance.truth.balls import Balls, precision
 from conformance.truth.domains import Doubles
-from conformance.truth.evaluate import evaluate_case
+from conformance.truth.evaluate import Impossible, evaluate_case
 from conformance.truth.faults import Fault, catalogue
 from conformance.truth.faults.gelu import Relu, TanhGelu
 from conformance.truth.faults.layer_norm import (
@@ -29,6 +30,7 @@ from conformance.truth.faults.linear import (
     TransposedWeight,
     WeightGradientOfLastPosition,
 )
+from conformance.truth.native import Native
 from conformance.truth.reference import Reference
 from conformance.truth.tape import Tape
 from tests.builders import call, case
@@ -37,34 +39,23 @@ SPECIFICATION = load()
 FAULTS = catalogue()
 EVERY_FAULT = pytest.mark.parametrize("fault", FAULTS.values(), ids=FAULTS.keys())
 
+NATIVE = (partial(Native, "float64"), partial(Native, "float32"))
 EPS = Decimal("1e-5")
 
-#: Arguments of which none is degenerate, for every operation: two positions, square weights.
-NORM = {"gamma": [2, -1, 3], "beta": [1, 4, -2]}
-FEED_FORWARD = {
-    "w_1": [[1, -2, 0], [3, 1, -1], [-1, 2, 1]],
-    "b_1": [1, -1, 2],
-    "w_2": [[2, 1, -1], [0, 3, 1], [1, -1, 2]],
-    "b_2": [-2, 1, 3],
-}
+#: Two positions that differ; scale, shift and weight of which none is degenerate.
 X = [[1, -2, 4], [3, 0, -1]]
-PLAIN = {
-    "linear": {"x": X, "weight": FEED_FORWARD["w_1"], "bias": [1, -1, 2]},
-    "layer_norm": {"x": X, **NORM, "eps": EPS},
-    "gelu": {"x": X},
-    "residual_add": {"x": X, "increment": X[::-1]},
-    "feed_forward": {"x": X, **FEED_FORWARD},
-    "feed_forward_sublayer": {"x": X, **NORM, **FEED_FORWARD, "eps": EPS},
-}
+NORM = {"gamma": [2, -1, 3], "beta": [1, 4, -2]}
+LINEAR = {"x": X, "weight": [[1, -2, 0], [3, 1, -1], [-1, 2, 1]], "bias": [1, -1, 2]}
+UNEVEN = [[1, -2, 3], [4, 1, -1]]
 
 
-def asked(reference, operation, upstream=None, *, domain=None, **given):
+def asked(reference, operation, upstream=None, **given):
     """The outputs, or the gradients, of an operation by a reference or by a fault."""
     wrt = () if upstream is None else tuple(name for name in given if name != "eps")
     mode = "evaluate" if upstream is None else "vjp"
     one = case(operation, mode=mode, calls={"": call(upstream, wrt, **given)})
     with precision():
-        found = evaluate_case(reference(), Tape(domain or Balls()), one, "y")
+        found = evaluate_case(reference(), Tape(Balls()), one, "y")
         return {name: node.value for (_, name), node in found.items()}
 
 
@@ -106,8 +97,9 @@ def test_a_fault_says_itself_in_one_sentence(fault):
 
 @EVERY_FAULT
 def test_a_fault_breaks_a_clause_of_the_specification(fault):
-    """``breaks`` is the id of a clause, so that a diagnosis can quote the rule."""
+    """``breaks`` and ``also`` are ids of clauses, so that a diagnosis can quote the rule."""
     assert fault.breaks in SPECIFICATION.clauses
+    assert set(fault.clauses()) <= SPECIFICATION.clauses.keys()
 
 
 @EVERY_FAULT
@@ -118,21 +110,27 @@ def test_a_fault_replaces_rules_of_the_reference(fault):
     assert replaced <= set(dir(Reference))
 
 
+@cache
+def outcome(reference, case_id, domain):
+    """By call and output: shape and bytes; or the word for a refusal."""
+    one = SPECIFICATION.cases[case_id]
+    try:
+        with np.errstate(all="ignore"):
+            found = evaluate_case(reference(), Tape(domain()), one, "y")
+    except (Rejected, Impossible) as error:
+        return type(error).__name__
+    return {key: (node.shape, node.value.tobytes()) for key, node in found.items()}
+
+
 @EVERY_FAULT
-def test_a_fault_changes_an_operation(fault):
-    """A fault is seen in a value or in a gradient of arguments that are not degenerate."""
-    changed = 0
-    for operation, given in PLAIN.items():
-        for upstream in (None, [[1, -2, 3], [4, 1, -1]]):
-            right, wrong = (
-                asked(reference, operation, upstream, domain=Doubles(), **given)
-                for reference in (Reference, fault)
-            )
-            changed += any(
-                name not in wrong or np.max(np.abs(wrong[name] - array)) > 1e-6
-                for name, array in right.items()
-            )
-    assert changed
+def test_a_fault_changes_an_answer(fault):
+    """Some case is answered otherwise: another value, shape, refusal, or gradient left out."""
+    domains = NATIVE if fault.native else (Doubles,)
+    assert any(
+        outcome(fault, case_id, domain) != outcome(Reference, case_id, domain)
+        for case_id in SPECIFICATION.cases
+        for domain in domains
+    )
 
 
 # -------------------------------------------------------------------------------- weak checks
@@ -185,8 +183,8 @@ def test_a_constant_vector_hides_the_denominator(fault):
     constant = {"x": [2, 2, 2], **NORM, "eps": EPS}
     right, wrong = (value(r, "layer_norm", **constant) for r in (Reference, fault))
     assert blind(right, wrong)
-    uneven = {**constant, "x": [2, 2, 3]}
-    assert not blind(*(value(r, "layer_norm", **uneven) for r in (Reference, fault)))
+    other = {**constant, "x": [2, 2, 3]}
+    assert not blind(*(value(r, "layer_norm", **other) for r in (Reference, fault)))
 
 
 def test_a_variance_of_a_quarter_nearly_hides_epsilon_outside_the_root():
@@ -203,18 +201,15 @@ def test_a_variance_of_a_quarter_nearly_hides_epsilon_outside_the_root():
     assert gaps[1, 3] > 1e-6
 
 
-@pytest.mark.parametrize(
-    "fault", [SampleVariance, EpsOutsideRoot, EpsOneMillionth, AffineForgotten]
-)
+@pytest.mark.parametrize("fault", [SampleVariance, EpsOutsideRoot, AffineForgotten])
 def test_a_uniform_upstream_hides_the_gradient_of_layer_norm(fault):
     """With equal upstream and default scale the input gradient is zero, however wrong the root."""
     given = {"x": X, **UNIT}
     for reference in (Reference, fault):
         gradients = asked(reference, "layer_norm", [[3, 3, 3], [-2, -2, -2]], **given)
         assert magnitude(gradients["x"]) < 1e-50
-    uneven = [[1, -2, 3], [4, 1, -1]]
     right, wrong = (
-        asked(r, "layer_norm", uneven, **{**given, **NORM})["x"] for r in (Reference, fault)
+        asked(r, "layer_norm", UNEVEN, **{**given, **NORM})["x"] for r in (Reference, fault)
     )
     assert not blind(right, wrong)
 
@@ -222,10 +217,9 @@ def test_a_uniform_upstream_hides_the_gradient_of_layer_norm(fault):
 def test_default_scale_and_shift_hide_that_they_are_forgotten():
     """Scale 1 and shift 0 change nothing, in the value and in the input gradient (C-08)."""
     given = {"x": X, **UNIT}
-    uneven = [[1, -2, 3], [4, 1, -1]]
     assert blind(*(value(r, "layer_norm", **given) for r in (Reference, AffineForgotten)))
     assert blind(
-        *(asked(r, "layer_norm", uneven, **given)["x"] for r in (Reference, AffineForgotten))
+        *(asked(r, "layer_norm", UNEVEN, **given)["x"] for r in (Reference, AffineForgotten))
     )
     other = {**given, **NORM}
     assert not blind(*(value(r, "layer_norm", **other) for r in (Reference, AffineForgotten)))
@@ -234,8 +228,7 @@ def test_default_scale_and_shift_hide_that_they_are_forgotten():
 def test_a_symmetric_weight_hides_its_transposition():
     """A square symmetric weight is its own transpose, in values and gradients (C-25)."""
     symmetric = {"x": X, "weight": [[1, 2, 3], [2, -1, 4], [3, 4, 5]], "bias": [1, 2, 3]}
-    uneven = [[1, -2, 3], [4, 1, -1]]
-    right, wrong = (asked(r, "linear", uneven, **symmetric) for r in (Reference, TransposedWeight))
+    right, wrong = (asked(r, "linear", UNEVEN, **symmetric) for r in (Reference, TransposedWeight))
     assert all(blind(right[name], wrong[name]) for name in symmetric)
     assert blind(*(value(r, "linear", **symmetric) for r in (Reference, TransposedWeight)))
     square = {**symmetric, "weight": [[1, 2, 3], [0, -1, 4], [3, 4, 5]]}
@@ -248,10 +241,9 @@ def test_a_symmetric_weight_hides_its_transposition():
 )
 def test_a_single_position_hides_how_positions_are_combined(fault, gradient):
     """Over one position a sum, a mean and the last one are the same."""
-    given = PLAIN["linear"]
+    given = LINEAR
     single = {**given, "x": X[:1]}
     right, wrong = (asked(r, "linear", [[1, -2, 3]], **single) for r in (Reference, fault))
     assert all(blind(right[name], wrong[name]) for name in right)
-    both = [[1, -2, 3], [4, 1, -1]]
-    right, wrong = (asked(r, "linear", both, **given) for r in (Reference, fault))
+    right, wrong = (asked(r, "linear", UNEVEN, **given) for r in (Reference, fault))
     assert not blind(right[gradient], wrong[gradient])

@@ -149,6 +149,27 @@ def test_a_gradient_can_be_differentiated_again(function, shapes):
         assert distance(twice, expected) < WITHIN
 
 
+def counted(shape):
+    """The doubles 1, 2, 3, … in a shape."""
+    return np.arange(1.0, np.prod(shape, dtype=int) + 1).reshape(shape)
+
+
+@EVERY_PRIMITIVE
+def test_adjoints_of_many_seeds_are_found_at_once(function, shapes):
+    """Seeds stacked before the axes of a value, or of a gradient, give the stacked adjoints."""
+    operands = leaves(dyadics(*shapes))
+    y = function(*operands)
+    once = adjoints(y, y.tape.floats(counted(y.shape)))
+    for output in (y, *(once[id(operand)] for operand in operands)):
+        seeds = counted((2, *output.shape))
+        apart = [adjoints(output, y.tape.floats(seed), errors=True) for seed in seeds]
+        stacked = adjoints(output, y.tape.floats(seeds), errors=True)
+        assert stacked.keys() == apart[0].keys()
+        for operand in (each for each in operands if id(each) in stacked):
+            expected = np.stack([found[id(operand)].value for found in apart])
+            assert distance(stacked[id(operand)].value, expected) == 0
+
+
 def test_gradients_follow_the_rule_and_errors_the_derivative():
     """A stated gradient rule replaces the derivative in gradients, never in error propagation."""
     a, b = leaves(dyadics((3,), (3,)))

@@ -109,6 +109,8 @@ def decimal(value: Any, digits: int = 25) -> Decimal:
     middle, radius = _exact(value.mid()), _exact(value.rad())
     if abs(middle) + radius < _INVISIBLE:
         return Decimal(0)
+    if middle == 0:
+        raise NotProven(f"{value} may be zero or not")
     rounded = Decimal(format(middle, f".{digits - 1}e"))
     if radius > Decimal(10) ** (rounded.adjusted() - digits):
         raise NotProven(f"{value} is not proven to {digits} digits")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -14,7 +15,7 @@ from conformance.truth.balls import HIGHER_PRECISIONS, PRECISION, Balls, precisi
 from conformance.truth.bounds import LINEARITY, first_order, largest
 from conformance.truth.domains import Doubles
 from conformance.truth.evaluate import Impossible, Results, evaluate_case
-from conformance.truth.forms import FORMS
+from conformance.truth.forms import DISTURBED, FORMS
 from conformance.truth.reference import Reference
 from conformance.truth.reverse import ancestry
 from conformance.truth.tape import Node, Tape
@@ -95,9 +96,9 @@ def _refuse_where_not_linear(
 ) -> None:
     """Make the bound infinite where errors of the size of u have effects that are not linear."""
     seed = zlib.crc32(case.id.encode())
-    for pattern in range(_PATTERNS):
-        large = _disturbed(case, output, target, (seed, pattern), 1.0)
-        small = _disturbed(case, output, target, (seed, pattern), _SMALLER)
+    for form, pattern in itertools.product(DISTURBED, range(_PATTERNS)):
+        large = _disturbed(form, case, output, target, (seed, pattern), 1.0)
+        small = _disturbed(form, case, output, target, (seed, pattern), _SMALLER)
         for key, bound in bounds.items():
             with precision():
                 balls = (large[key] - exact[key]) - (small[key] - exact[key]) * (1 / _SMALLER)
@@ -106,13 +107,18 @@ def _refuse_where_not_linear(
 
 
 def _disturbed(
-    case: Case, output: str, target: Precision, seed: tuple[int, int], scale: float
+    form: type[Reference],
+    case: Case,
+    output: str,
+    target: Precision,
+    seed: tuple[int, int],
+    scale: float,
 ) -> dict[tuple[str, str], np.ndarray]:
     """The values when every node is off by its allowance, times ``scale``, with random signs."""
     with precision():
         tape = Tape(Balls(), _signs(target, seed, scale))
         try:
-            results = evaluate_case(Reference(), tape, case, output)
+            results = evaluate_case(form(), tape, case, output)
         except Impossible as error:  # the reference itself fits, so its disturbance does too
             raise AssertionError(case.id) from error
         return {key: node.value for key, node in results.items()}

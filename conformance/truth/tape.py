@@ -231,6 +231,8 @@ class Leaf(Node):
 @lru_cache(maxsize=1 << 16)
 def _representable(number: Number | Fraction, precision: Precision) -> bool:
     exact = Fraction(number)
+    if abs(exact) > precision.largest:
+        return False
     return Fraction(float(np.dtype(precision.name).type(float(exact)))) == exact
 
 
