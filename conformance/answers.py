@@ -2,14 +2,13 @@
 
 The file is one MessagePack array of maps: ``case``, ``dtype``, ``call``, ``status``, ``kind``,
 ``message`` and ``outputs``, a map of names to ``{dtype, shape, data}``: NumPy's name of the dtype
-and the little-endian bytes, row-major.
+and the little-endian bytes, row-major. What has no numbers (objects, text, complex) has no bytes.
 """
 
 from __future__ import annotations
 
 import secrets
 import struct
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
@@ -19,6 +18,7 @@ import msgspec
 import numpy as np
 
 from conformance.errors import UsageError
+from conformance.harness.arrays import NUMBERS, blank
 from conformance.model import Answer
 
 
@@ -29,7 +29,7 @@ class AnswerFile:
         """No file at all where ``path`` is None. Raises UsageError where it can't be written."""
         self._path = path
         self._encoder = msgspec.msgpack.Encoder()
-        self._count = 0
+        self._whole = (0, 0)  # how many records are written whole, and where the last one ends
         self._file: Any = None
         if path is not None:
             self._beside = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
@@ -40,6 +40,7 @@ class AnswerFile:
                 message = f"reports can't be written to {path.parent}: {error.strerror}"
                 raise UsageError(message, "name another folder with --out") from None
             self._file.write(_array_header(0))
+            self._whole = (0, self._file.tell())
 
     def __enter__(self) -> Self:
         return self
@@ -52,8 +53,10 @@ class AnswerFile:
     ) -> None:
         if self._file is None:
             return
+        count, end = self._whole
+        self._file.truncate(end)  # an interrupt may have left a part of a record
         self._file.seek(0)
-        self._file.write(_array_header(self._count))
+        self._file.write(_array_header(count))
         self._file.close()
         if kind is None:
             assert self._path is not None
@@ -74,18 +77,25 @@ class AnswerFile:
             "message": answer.message,
             "outputs": {name: _packed(value) for name, value in answer.outputs.items()},
         }
-        self._file.write(self._encoder.encode(record))
-        self._count += 1
+        data = self._encoder.encode(record)
+        count, end = self._whole
+        self._file.write(data)
+        self._whole = (count + 1, end + len(data))
 
 
 def read_answers(path: Path) -> Iterator[dict[str, Any]]:
-    """The records of the file ``path``, with ``outputs`` as arrays again."""
-    for record in msgspec.msgpack.decode(path.read_bytes()):
-        outputs = {
-            name: np.frombuffer(packed["data"], packed["dtype"]).reshape(packed["shape"])
-            for name, packed in record["outputs"].items()
-        }
-        yield {**record, "outputs": outputs}
+    """The records of the file ``path``, with ``outputs`` as arrays again.
+
+    Raises UsageError where it can't be read, or was not written by this class.
+    """
+    try:
+        for record in msgspec.msgpack.decode(path.read_bytes()):
+            outputs = {name: _unpacked(packed) for name, packed in record["outputs"].items()}
+            yield {**record, "outputs": outputs}
+    except OSError as error:
+        raise UsageError(f"the answers {path} can't be read: {error.strerror}") from None
+    except (msgspec.MsgspecError, KeyError, TypeError, AttributeError, ValueError) as error:
+        raise UsageError(f"{path} is no file of answers: {error}") from None
 
 
 def _array_header(count: int) -> bytes:
@@ -94,8 +104,15 @@ def _array_header(count: int) -> bytes:
 
 
 def _packed(value: np.ndarray) -> dict[str, Any]:
-    swap = sys.byteorder == "big" and value.dtype.byteorder in "=|"
-    data = value.byteswap() if swap else value
-    name = "object" if value.dtype.hasobject else value.dtype.str.replace(">", "<")
-    raw = b"" if value.dtype.hasobject else np.ascontiguousarray(data).tobytes()
+    name = value.dtype.str.replace(">", "<")
+    raw = b""
+    if value.dtype.name in NUMBERS:
+        raw = np.ascontiguousarray(value, dtype=value.dtype.newbyteorder("<")).tobytes()
     return {"dtype": name, "shape": list(value.shape), "data": raw}
+
+
+def _unpacked(packed: dict[str, Any]) -> np.ndarray:
+    dtype = np.dtype(packed["dtype"])
+    if dtype.name not in NUMBERS:
+        return blank(dtype, packed["shape"])
+    return np.frombuffer(packed["data"], dtype).reshape(packed["shape"])

@@ -87,7 +87,7 @@ def run(
     spec: Path,
     **how: Any,
 ) -> int:
-    r"""Judge backends, each in a process of its own, and write their reports.
+    """Judge backends, each in a process of its own, and write their reports.
 
     Without BACKEND, every bundled one whose library is installed. Ctrl-C keeps what was judged;
     --resume goes on from it.
@@ -96,7 +96,7 @@ def run(
     Exit code: 0 all that was judged passed   1 a fail or an error
                2 a wrong command or a faulty specification
                3 a crash or a timeout         4 nothing received a verdict
-    """
+    """  # noqa: D301 -- click wants the character itself
     from conformance.harness.names import default_names
     from conformance.harness.spawn import Spawned, spawn_all
 
@@ -163,7 +163,13 @@ def show(case: str, spec: Path) -> None:
 @click.argument("case")
 @click.option("--backend", metavar="BACKEND", help="Show its answer beside.")
 @click.option("--reproducer", is_flag=True, help="Print a file that needs only NumPy instead.")
-@click.option("--dtype", type=click.Choice(["float64", "float32"]), default="float64")
+@click.option(
+    "--dtype",
+    type=click.Choice(["float64", "float32"]),
+    default="float64",
+    show_default=True,
+    help="Of the reproducer.",
+)
 @_spec_option
 def explain(case: str, backend: str | None, reproducer: bool, dtype: str, spec: Path) -> None:
     """Explain CASE: its derivation, an answer beside it, what each known mistake would give."""
@@ -200,6 +206,30 @@ def init(file: Path, base: str | None) -> None:
 
     write_adapter(file, load().operations, base)
     click.echo(f"wrote {file}; now: conformance run ./{file}")
+
+
+@cli.command()
+@click.option(
+    "--missed", is_flag=True, help="Only faults that no case rejects; exit code 1 if any."
+)
+@_json_option
+@_spec_option
+def faults(missed: bool, as_json: bool, spec: Path) -> int:
+    """List every known mistake, and which cases reject it: D by family and dtype."""
+    from conformance.truth import matrix as kills
+
+    found = kills.matrix(spec)
+    gaps = kills.missed(found)
+    if as_json:
+        rows = [row for row in found.faults if not missed or any(row is gap for gap, _ in gaps)]
+        click.echo(kills.as_json(rows))
+    elif missed:
+        for row, dtype in gaps:
+            click.echo(f"{row.name}: no case rejects it in {dtype}")
+    else:
+        for line in kills.lines(found):
+            click.echo(line)
+    return 1 if missed and gaps else 0
 
 
 @cli.command()
@@ -246,6 +276,7 @@ def main() -> None:
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # ends children as Ctrl-C does
     try:
         code = cli.main(standalone_mode=False)
+        sys.stdout.flush()
     except ConformanceError as error:
         click.echo(f"conformance: {error}", err=True)
         sys.exit(error.exit_code)
@@ -255,9 +286,10 @@ def main() -> None:
     except (click.Abort, KeyboardInterrupt):
         click.echo("conformance: interrupted", err=True)
         sys.exit(INTERRUPTED)
-    except BrokenPipeError:  # the reader of our output has gone, as in `| head`
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(0)
+    except SystemExit:  # click's own: the reader of our output has gone, as in `| head`
+        _look_away()
+    except BrokenPipeError:
+        _look_away()
     except Exception:
         import traceback
 
@@ -265,6 +297,12 @@ def main() -> None:
         click.echo("conformance: this is a defect of the kit, not of your backend.", err=True)
         sys.exit(DEFECT)
     sys.exit(_code(code))
+
+
+def _look_away() -> None:
+    """End in silence where nobody reads."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    sys.exit(0)
 
 
 def _code(returned: Any) -> int:

@@ -1,51 +1,40 @@
 """Which known mistakes explain the failures of a run. Loaded only when something failed.
 
-A fault explains an answer when the answer lies within the bound, plus the fault's own bound, of
-what the fault gives, and not within the bound of the truth. Over the whole run the fewest faults
-are chosen that explain the most failures (greedily: the classical approximation of set cover);
-faults that explain the very same failures can't be told apart, and all of them are named.
+Over the whole run the fewest faults are chosen that explain the most failures. Those that nothing
+in the run tells apart are all named; one that passing cases speak against comes after one that none
+does. Mistakes of rounding are known by which cases fail. A failure that nothing of its own explains
+carries the diagnosis of the operation it is built on; where there is none either, its message says
+what can still be said.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
-from typing import Any
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import msgspec
-import numpy as np
 
-from conformance.errors import Rejected
-from conformance.frozen import CaseTruth
-from conformance.model import (
-    Answer,
-    Case,
-    Diagnosis,
-    Operation,
-    Question,
-    Rejection,
-    Undefined,
-    Verdict,
+from conformance.model import Diagnosis, Operation, Rejection, Undefined, Verdict
+from conformance.specification import Specification
+from conformance.specification import load as load_specification
+from conformance.truth import signature
+from conformance.truth.choose import choose
+from conformance.truth.evidence import (
+    LIKELY,
+    Evidence,
+    Explained,
+    Group,
+    Key,
+    deepest_first,
+    group,
+    key_of,
 )
-from conformance.precision import PRECISIONS, Dtype
-from conformance.truth.bounds import first_order
-from conformance.truth.domains import Doubles
-from conformance.truth.evaluate import Impossible, evaluate_question
-from conformance.truth.faults import Fault, catalogue
-from conformance.truth.reference import Reference
-from conformance.truth.tape import Node, Tape
-from conformance.truth.variants import variants
+from conformance.truth.explain import Candidate, Explainer, Failure
+from conformance.truth.faults import catalogue
+from conformance.truth.hints import hint
+from conformance.truth.variants import WHERE
 
-
-@dataclass(frozen=True)
-class Failure:
-    """What is needed to explain one failing verdict."""
-
-    verdict: Verdict
-    case: Case
-    truth: CaseTruth | None
-    questions: Mapping[str, Question]
-    answers: Mapping[str, Answer]
+__all__ = ["Failure", "diagnose"]
 
 
 def diagnose(
@@ -53,154 +42,136 @@ def diagnose(
     verdicts: Iterable[Verdict],
     operations: Mapping[str, Operation],
     progress: Callable[[int, int], None] = lambda _done, _all: None,
+    specification: Specification | None = None,
 ) -> list[Verdict]:
-    """``verdicts`` with the diagnosis of every failure, and the operation it fails because of."""
-    explained: dict[tuple[str, str], frozenset[str]] = {}
+    """``verdicts`` with the diagnosis of every failure, and the operation it fails because of.
+
+    ``specification`` has the cases that passed, which speak for or against a fault; without it,
+    that of the kit is taken for the cases it has.
+    """
     known = list(failures)
-    for done, failure in enumerate(known, start=1):
-        key = (failure.verdict.case, failure.verdict.dtype)
-        explained[key] = explanations(failure)
-        progress(done, len(known))
-    chosen = choose(explained)
-    faults = catalogue()
-    named: list[Verdict] = []
-    for verdict in verdicts:
-        names = [
-            name for name in chosen if name in explained.get((verdict.case, verdict.dtype), ())
-        ]
-        diagnosis = tuple(_diagnosis(faults[name]) for name in names) or None
-        named.append(msgspec.structs.replace(verdict, diagnosis=diagnosis))
+    evidence = Evidence(list(verdicts), operations, specification or load_specification())
+    chosen, explained = _chosen(evidence, known, progress)
+    dtypes = {failure.verdict.dtype for failure in known}
+    weak = {each.fault for each in chosen if evidence.refuted(each, dtypes)}
+    named = [_with_values(verdict, chosen, explained) for verdict in evidence.verdicts]
     named = _with_twins(named, known)
-    return [
-        msgspec.structs.replace(verdict, because=_because(verdict, named, operations))
-        for verdict in named
-    ]
+    named = [_with_because(verdict, named, operations, weak) for verdict in named]
+    named = _with_signatures(evidence, named)
+    named = [_with_cause(verdict, named, weak) for verdict in named]
+    return _with_hints(named, known)
+
+
+def _chosen(
+    evidence: Evidence, failures: Sequence[Failure], progress: Callable[[int, int], None]
+) -> tuple[list[Candidate], Explained]:
+    """The fewest candidates that give the answers of the failures, and which give which."""
+    explained: dict[Key, frozenset[Candidate]] = {}
+    explainer = Explainer()
+    found: dict[tuple[str, str], list[frozenset[Candidate]]] = {}  # by operation and dtype
+    ordered = sorted(failures, key=lambda each: len(evidence.parts(each.case.operation)))
+    for done, failure in enumerate(ordered, start=1):
+        own, dtype = failure.case.operation, failure.verdict.dtype
+        parts = [found[part, dtype] for part in evidence.parts(own) if (part, dtype) in found]
+        given = explainer.explanations(failure, only_known=_beyond_one_mistake(parts))
+        found.setdefault((own, dtype), []).append(given)
+        explained[key_of(failure.verdict)] = given
+        progress(done, len(failures))
+    likely = evidence.likely(explained)
+    groups = {key_of(verdict): group(verdict) for verdict in evidence.verdicts}
+    chosen = choose(
+        likely,
+        lambda candidate, keys: evidence.refuted_near(candidate, {groups[key] for key in keys}),
+        lambda candidate, keys: evidence.refuted(candidate, {dtype for _, dtype in keys}),
+    )
+    return chosen, likely
+
+
+def _beyond_one_mistake(parts: Sequence[Sequence[frozenset[Candidate]]]) -> bool:
+    """Whether what is built on failing operations can't be explained by one mistake: one of them
+    fails for no known reason, or two of them for reasons that have nothing in common.
+
+    ``parts`` has for each the candidates of its failures, one by one.
+    """
+    if any(sum(map(bool, each)) < LIKELY * len(each) for each in parts):
+        return True
+    names = [{candidate.fault for given in each for candidate in given} for each in parts]
+    return len(parts) > 1 and not set.intersection(*names)
+
+
+def _with_values(verdict: Verdict, chosen: Sequence[Candidate], explained: Explained) -> Verdict:
+    """The verdict with those of the chosen faults whose values came."""
+    given = explained.get(key_of(verdict), frozenset())
+    diagnosis: dict[str, Diagnosis] = {}
+    for candidate in chosen:
+        if candidate in given:
+            diagnosis.setdefault(candidate.fault, _diagnosis(candidate, verdict))
+    return msgspec.structs.replace(verdict, diagnosis=tuple(diagnosis.values()) or None)
+
+
+def _with_signatures(evidence: Evidence, named: Sequence[Verdict]) -> list[Verdict]:
+    """The verdicts with the mistakes of rounding whose cases failed."""
+    found: dict[Group, list[str]] = {}
+    result = []
+    for verdict in named:
+        names: list[str] = []
+        if verdict.verdict == "fail" and not verdict.diagnosis and verdict.because is None:
+            own = group(verdict)
+            if own not in found:
+                beside = [other for other in named if group(other) == own]
+                found[own] = signature.fitting(evidence, beside)
+            names = found[own]
+        diagnosis = tuple(_diagnosis(Candidate(name, 0), verdict) for name in names)
+        given = diagnosis or verdict.diagnosis
+        result.append(msgspec.structs.replace(verdict, diagnosis=given))
+    return result
+
+
+def _diagnosis(candidate: Candidate, verdict: Verdict) -> Diagnosis:
+    """The fault in words; what breaks every clause alike breaks the first that the case shows."""
+    fault = catalogue()[candidate.fault]
+    says, where = fault.says(), WHERE[candidate.variant]
+    return Diagnosis(
+        fault=candidate.fault,
+        says=f"{says.removesuffix('.')}, {where}." if where else says,
+        mend=fault.mend,
+        clause=verdict.clauses[0] if fault.trivial and verdict.clauses else fault.breaks,
+    )
 
 
 def _with_twins(verdicts: list[Verdict], failures: Iterable[Failure]) -> list[Verdict]:
     """A rejection that does not count, since its twin was not answered, fails as the twin does."""
-    beside: dict[tuple[str, str], str] = {}
+    beside: dict[Key, str] = {}
     for failure in failures:
         due = failure.case.expectation
         if isinstance(due, Rejection | Undefined) and failure.answers[""].status == "rejected":
-            beside[failure.verdict.case, failure.verdict.dtype] = due.beside
-    known = {(verdict.case, verdict.dtype): verdict.diagnosis for verdict in verdicts}
+            beside[key_of(failure.verdict)] = due.beside
+    known = {key_of(verdict): verdict.diagnosis for verdict in verdicts}
     return [
         msgspec.structs.replace(
-            verdict, diagnosis=known.get((beside[verdict.case, verdict.dtype], verdict.dtype))
+            verdict, diagnosis=known.get((beside[key_of(verdict)], verdict.dtype))
         )
-        if (verdict.case, verdict.dtype) in beside
+        if key_of(verdict) in beside
         else verdict
         for verdict in verdicts
     ]
 
 
-def explanations(failure: Failure) -> frozenset[str]:
-    """The names of all faults that give the answers of ``failure``."""
-    mode = failure.case.mode
-    return frozenset(
-        name
-        for name, fault in catalogue().items()
-        if any(_explains(variant, failure) for variant in variants(fault, mode))
-    )
-
-
-def choose(explained: Mapping[Any, frozenset[str]]) -> list[str]:
-    """The fewest faults that explain the most, the one that explains most first."""
-    open_ = {key: faults for key, faults in explained.items() if faults}
-    chosen: list[str] = []
-    while open_:
-        reach: dict[str, set[Any]] = {}
-        for key, faults in open_.items():
-            for name in faults:
-                reach.setdefault(name, set()).add(key)
-        best = max(reach.values(), key=len)
-        alike = [name for name in catalogue() if reach.get(name) == best]
-        chosen += alike
-        open_ = {key: faults for key, faults in open_.items() if key not in best}
-    return chosen
-
-
-def _diagnosis(fault: type[Fault]) -> Diagnosis:
-    return Diagnosis(fault=fault.name(), says=fault.says(), mend=fault.mend, clause=fault.breaks)
-
-
-def _explains(fault: Reference, failure: Failure) -> bool:
-    """Whether every answer of the failure is what ``fault`` gives, and one is not the truth."""
-    must_reject = isinstance(failure.case.expectation, Rejection | Undefined)
-    differs = must_reject
-    for call, answer in failure.answers.items():
-        question = failure.questions[call]
-        try:
-            with np.errstate(all="ignore"):
-                given = evaluate_question(fault, Tape(Doubles()), question)
-        except (Rejected, Impossible):
-            if must_reject or answer.status != "rejected":
-                return False
-            differs = True
-            continue
-        if answer.status != "outputs" or not _same_form(given, answer):
-            return False
-        due = {output for name, output in failure.truth or () if name == call}
-        differs = differs or given.keys() != due  # a gradient that is due is absent from both
-        for output, node in given.items():
-            got = answer.outputs[output]
-            if not _within(node, got, failure, (call, output), question.dtype):
-                return False
-            differs = differs or not _true(got, failure, (call, output), question.dtype)
-    return differs
-
-
-def _same_form(given: Mapping[str, Node], answer: Answer) -> bool:
-    outputs = answer.outputs
-    return given.keys() == outputs.keys() and all(
-        node.shape == outputs[name].shape for name, node in given.items()
-    )
-
-
-def _within(
-    node: Node, got: np.ndarray, failure: Failure, key: tuple[str, str], dtype: Dtype
-) -> bool:
-    """Whether ``got`` is within bound + the fault's own bound of what the fault gives.
-
-    A fault whose own bound is more than a hundredth of its largest value explains nothing; so the
-    bound, which is costly, is computed only for answers that are about right.
-    """
-    proven = (failure.truth or {}).get(key)
-    bound = np.zeros(node.shape) if proven is None else proven.bounds[dtype]
-    with np.errstate(all="ignore"):
-        both_broken = ~np.isfinite(node.value.astype(dtype)) & ~np.isfinite(got)
-        distance = np.where(both_broken, 0.0, np.abs(got.astype(np.float64) - node.value))
-        if np.all(distance <= bound):
-            return True
-        scale = np.max(np.abs(node.value), initial=0.0, where=np.isfinite(node.value))
-        if not np.all(distance <= bound + 0.01 * scale):
-            return False
-        own = first_order(node, [PRECISIONS[dtype]])[dtype]
-        return bool(np.all(distance <= bound + np.minimum(own, 0.01 * scale)))
-
-
-def _true(got: np.ndarray, failure: Failure, key: tuple[str, str], dtype: Dtype) -> bool:
-    proven = (failure.truth or {}).get(key)
-    if proven is None or got.dtype != np.dtype(dtype):
-        return False
-    with np.errstate(all="ignore"):
-        error = np.abs((got.astype(np.float64) - proven.high) - proven.low)
-    return bool(np.all(error <= proven.bounds[dtype]))
-
-
-def _because(
-    verdict: Verdict, verdicts: Iterable[Verdict], operations: Mapping[str, Operation]
-) -> str | None:
-    """The deepest operation that fails and that this failing one is composed of.
+def _with_because(
+    verdict: Verdict,
+    verdicts: Iterable[Verdict],
+    operations: Mapping[str, Operation],
+    weak: set[str],
+) -> Verdict:
+    """The verdict with the deepest operation that fails and that this one is composed of.
 
     A failure with a diagnosis of its own is not blamed on an operation whose failures have none in
-    common with it.
+    common with it, unless passing cases speak against that diagnosis (``weak``).
     """
     if verdict.verdict != "fail" or verdict.operation not in operations:
-        return None
+        return verdict
     own = {item.fault for item in verdict.diagnosis or ()}
-    for used in _deepest_first(verdict.operation, operations):
+    for used in deepest_first(verdict.operation, operations):
         causes = [
             other
             for other in verdicts
@@ -210,15 +181,43 @@ def _because(
             and other.ratio is not None
         ]
         theirs = {item.fault for other in causes for item in other.diagnosis or ()}
-        if causes and (not own or own & theirs):
-            return used
-    return None
+        if causes and (own <= weak or own & theirs):
+            return msgspec.structs.replace(verdict, because=used)
+    return verdict
 
 
-def _deepest_first(name: str, operations: Mapping[str, Operation]) -> list[str]:
-    found: list[str] = []
-    for used in operations[name].uses:
-        found += [deep for deep in _deepest_first(used, operations) if deep not in found]
-        if used not in found:
-            found.append(used)
-    return found
+def _with_cause(verdict: Verdict, verdicts: Sequence[Verdict], weak: set[str]) -> Verdict:
+    """A failure that nothing of its own explains has the diagnosis of what it is built on.
+
+    Of the failures there it takes those of its own mode, if there are any, and the faults that
+    explain more than a few of them.
+    """
+    own = {each.fault for each in verdict.diagnosis or ()}
+    if verdict.because is None or not own <= weak:
+        return verdict
+    roots = [
+        other
+        for other in verdicts
+        if (other.operation, other.dtype) == (verdict.because, verdict.dtype)
+        and other.verdict == "fail"
+    ]
+    roots = [other for other in roots if other.mode == verdict.mode] or roots
+    counts = Counter(each.fault for other in roots for each in other.diagnosis or ())
+    found = {each.fault: each for other in roots for each in other.diagnosis or ()}
+    kept = [found[name] for name, count in counts.most_common() if count >= LIKELY * len(roots)]
+    return msgspec.structs.replace(verdict, diagnosis=tuple(kept) or None)
+
+
+def _with_hints(verdicts: Sequence[Verdict], failures: Iterable[Failure]) -> list[Verdict]:
+    """Failures without a diagnosis, with what answer and truth alone tell about them."""
+    known = {key_of(failure.verdict): failure for failure in failures}
+    told = []
+    for verdict in verdicts:
+        failure = known.get(key_of(verdict))
+        text = ""
+        open_ = not verdict.diagnosis and verdict.because is None
+        if failure and open_ and failure.truth and list(failure.answers) == [""]:
+            text = hint(failure.truth, failure.answers[""], verdict.dtype)
+        message = f"{verdict.message}\nno known mistake, but {text}" if text else verdict.message
+        told.append(msgspec.structs.replace(verdict, message=message))
+    return told

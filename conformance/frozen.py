@@ -107,12 +107,19 @@ class Truth:
         if frozen.digest != question_digest(case):
             message = f"what it asks has changed since its truth was frozen: {hint}"
             raise SpecificationError([Problem(case.file, case.line, case.id, message)])
-        truth = {
-            split_key(key): Proven(
-                value, {dtype: rows[key] for dtype, rows in frozen.bounds.items()}
-            )
-            for key, value in frozen.values.items()
-        }
+        if not set(case.dtypes) <= frozen.bounds.keys():
+            message = f"its frozen bounds are of other dtypes: {hint}"
+            raise SpecificationError([Problem(case.file, case.line, case.id, message)])
+        try:
+            truth = {
+                split_key(key): Proven(
+                    value, {dtype: rows[key] for dtype, rows in frozen.bounds.items()}
+                )
+                for key, value in frozen.values.items()
+            }
+        except (ArithmeticError, LookupError, ValueError):  # no freeze has written it so
+            message = f"its frozen values and bounds do not fit together: {hint}"
+            raise SpecificationError([Problem(case.file, case.line, case.id, message)]) from None
         self._latest = (case.id, truth)
         return truth
 
@@ -125,10 +132,14 @@ def read_family(path: Path) -> FrozenFamily:
         family = msgspec.json.decode(path.read_bytes(), type=FrozenFamily)
     except msgspec.MsgspecError as error:
         message = f"can't be read as frozen truth: {error}: run `conformance freeze`"
-        raise SpecificationError([Problem(f"truth/{path.name}", 0, "", message)]) from None
+        raise SpecificationError(
+            [Problem(f"{path.parent.parent.name}/truth/{path.name}", 0, "", message)]
+        ) from None
     if family.format != FORMAT:
         message = f"has format {family.format!r}, not {FORMAT!r}: run `conformance freeze`"
-        raise SpecificationError([Problem(f"truth/{path.name}", 0, "", message)])
+        raise SpecificationError(
+            [Problem(f"{path.parent.parent.name}/truth/{path.name}", 0, "", message)]
+        )
     return family
 
 

@@ -93,7 +93,7 @@ def _judge_beside(due: Rejection | Undefined, answer: Answer, twin: Answer | Non
     """A rejection or an undefined output; it counts only if the valid twin was answered."""
     if isinstance(due, Undefined) and answer.status == "outputs":
         output = answer.outputs.get(due.output)
-        if output is None or bool(np.any(np.isfinite(output))):
+        if output is None or output.dtype.kind != "f" or bool(np.any(np.isfinite(output))):
             shown = "nothing" if output is None else _shown(output)
             return Finding("fail", f"{due.output} has no value here, got {shown}")
     elif answer.status != "rejected":

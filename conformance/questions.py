@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
-from conformance.model import Answer, Case, FromOutput, Operation, Question, Tensor
+from conformance.model import Answer, Case, FromOutput, Number, Operation, Question, Tensor
 from conformance.precision import Dtype
 
 
@@ -31,7 +33,7 @@ def question(
         elif isinstance(value, Tensor):
             arguments[name] = array(value, dtype)
         elif isinstance(value, Decimal):
-            arguments[name] = float(np.dtype(dtype).type(float(value)))
+            arguments[name] = _rounded(value, dtype)
         else:
             arguments[name] = value
     return Question(
@@ -49,5 +51,23 @@ def array(tensor: Tensor, dtype: Dtype) -> np.ndarray:
     """The exact numbers of ``tensor``, each rounded once to its dtype."""
     kind = dtype if tensor.dtype == "real" else tensor.dtype
     whole = kind in {"int64", "int32", "bool"}
-    numbers = [int(number) if whole else float(number) for number in tensor.data]
+    numbers = [int(number) if whole else _rounded(number, kind) for number in tensor.data]
     return np.array(numbers, dtype=kind).reshape(tensor.shape)
+
+
+def _rounded(number: Number, dtype: str) -> float:
+    """``number`` rounded to nearest in ``dtype``, and once: not to a double first.
+
+    Where the double is not exact, its float32 may be the neighbour of the nearest one.
+    """
+    double = float(number)
+    if dtype == "float64" or not math.isfinite(double):
+        return double
+    found = np.float32(double)
+    exact = Fraction(number)
+    if exact == Fraction(double) or not np.isfinite(found):
+        return float(found)
+    near = (found, np.nextafter(found, -np.inf), np.nextafter(found, np.inf))
+    return float(
+        min(filter(np.isfinite, near), key=lambda each: abs(Fraction(float(each)) - exact))
+    )

@@ -30,8 +30,22 @@ def kept(plan: Report, folder: Path, pairs: Sequence[tuple[Case, Dtype]]) -> lis
     for what in ("kit", "specification", "backend", "selection", "dtypes", "planned"):
         if getattr(earlier, what) != getattr(plan, what):
             raise UsageError(f"{path} can't be gone on from: it has another {what}", _HINT)
+    answers = _answers(folder / f"{file_name(name)}.answers.msgpack")
+    judged = [(verdict.case, verdict.dtype) for verdict in earlier.verdicts]
+    planned = [(case.id, dtype) for case, dtype in pairs]
+    if judged != planned[: len(judged)] or not answers.keys() >= set(judged):
+        raise UsageError(f"{path} can't be gone on from: its answers are of another run", _HINT)
+    return [(verdict, answers[key]) for verdict, key in zip(earlier.verdicts, judged, strict=True)]
+
+
+def _answers(path: Path) -> dict[tuple[str, str], dict[str, Answer]]:
+    """The answers in the file ``path``, by call, of each case and dtype."""
     answers: dict[tuple[str, str], dict[str, Answer]] = {}
-    for record in read_answers(folder / f"{file_name(name)}.answers.msgpack"):
+    try:
+        records = list(read_answers(path))
+    except UsageError as error:
+        raise UsageError(error.what, _HINT) from None
+    for record in records:
         answer = Answer(
             status=record["status"],
             kind=record["kind"],
@@ -39,8 +53,4 @@ def kept(plan: Report, folder: Path, pairs: Sequence[tuple[Case, Dtype]]) -> lis
             outputs=record["outputs"],
         )
         answers.setdefault((record["case"], record["dtype"]), {})[record["call"]] = answer
-    return [
-        (verdict, answers[case.id, dtype])
-        for verdict, (case, dtype) in zip(earlier.verdicts, pairs, strict=False)
-        if (verdict.case, verdict.dtype) == (case.id, dtype)
-    ]
+    return answers

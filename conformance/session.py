@@ -13,6 +13,7 @@ import msgspec
 from conformance import judge
 from conformance.answers import AnswerFile
 from conformance.frozen import Truth
+from conformance.harness.arrays import NUMBERS
 from conformance.harness.connection import Connection
 from conformance.model import (
     Answer,
@@ -51,6 +52,9 @@ class Session:
         self.truth = Truth(Path(spec.root) / "truth")
         self.twins: dict[tuple[str, str], Answer] = {}
         self.failures: list[dict[str, Any]] = []
+        self.verdicts: list[Verdict] = []
+        self._sample: frozenset[int] = frozenset()
+        self._again: dict[int, dict[str, Answer]] = {}
 
     def judge_all(
         self,
@@ -58,35 +62,49 @@ class Session:
         kept: Sequence[Kept],
         progress: Progress,
     ) -> tuple[Verdict, ...]:
-        """The verdicts in the order planned, diagnosed where any failed.
+        """The verdicts in the order planned, diagnosed where any failed; once for each session.
 
         The first of them are taken from ``kept``. Fewer than planned come back where the run was
-        stopped, or interrupted from the keyboard.
+        stopped, or interrupted from the keyboard, before all were judged and the sample of them
+        was asked again.
         """
-        sample = random.Random(0).sample(range(len(planned)), min(REPEATED, len(planned)))  # noqa: S311
-        again: dict[int, dict[str, Answer]] = {}
-        verdicts: list[Verdict] = []
+        self._sample = _sample(len(planned))
+        for (case, dtype), (verdict, answers) in zip(planned, kept, strict=False):
+            self._take(case, dtype, verdict, answers)
+            self._add(case, dtype, verdict, answers)
         try:
-            for position, (case, dtype) in enumerate(planned):
-                if position < len(kept):
-                    verdict, answers = self._take(case, dtype, *kept[position])
-                else:
-                    verdict, answers = self._judge(case, dtype)
-                if self.stop.is_set():  # the answer may be that of a child that was ended
-                    break
-                verdicts.append(verdict)
-                self._keep(case, dtype, answers)
-                if position in sample and verdict.verdict == "pass":
-                    again[position] = answers
-                progress(position + 1, len(planned))
-            for position in sorted(again, reverse=True):
-                if self.stop.is_set():
-                    break
-                case, dtype = planned[position]
-                verdicts[position] = self._repeat(case, dtype, again[position], verdicts[position])
+            complete = self._judge_rest(planned, progress) and self._repeat_all(planned)
         except KeyboardInterrupt:
             self.stop.set()
-        return self._diagnosed(verdicts)
+            complete = False
+        if not complete:
+            # Without the sample a run is not done, though all of its cases were judged.
+            del self.verdicts[len(planned) - 1 :]
+        return self._diagnosed()
+
+    def _judge_rest(self, planned: Sequence[tuple[Case, Dtype]], progress: Progress) -> bool:
+        """Judge what is planned beyond the verdicts there are; False where it was stopped."""
+        for case, dtype in planned[len(self.verdicts) :]:
+            if self.stop.is_set():
+                return False
+            verdict, answers = self._judge(case, dtype)
+            if self.stop.is_set():  # the answer may be that of a child that was ended
+                return False
+            self._add(case, dtype, verdict, answers)
+            progress(len(self.verdicts), len(planned))
+        return True
+
+    def _repeat_all(self, planned: Sequence[tuple[Case, Dtype]]) -> bool:
+        """Ask the sample again, in another order; False where it was stopped."""
+        for position in sorted(self._again, reverse=True):
+            if self.stop.is_set():
+                return False
+            case, dtype = planned[position]
+            verdict = self._repeat(case, dtype, self._again[position], self.verdicts[position])
+            if self.stop.is_set():
+                return False
+            self.verdicts[position] = verdict
+        return True
 
     def _judge(self, case: Case, dtype: Dtype) -> Kept:
         """Ask every call of ``case``, and judge the answers."""
@@ -103,14 +121,22 @@ class Session:
             self._note_failure(verdict, case, questions, answers)
         return verdict, answers
 
-    def _take(self, case: Case, dtype: Dtype, verdict: Verdict, answers: dict[str, Answer]) -> Kept:
-        """A verdict of an earlier run, as if it were of this one."""
+    def _take(self, case: Case, dtype: Dtype, verdict: Verdict, answers: dict[str, Answer]) -> None:
+        """Note a failure of an earlier run as if it were of this one."""
         if verdict.verdict == "fail":
             operation = self.spec.operations[case.operation]
             asked = {call: question(case, operation, call, dtype, answers) for call in answers}
             questions = {call: each for call, each in asked.items() if each is not None}
             self._note_failure(verdict, case, questions, answers)
-        return verdict, answers
+
+    def _add(self, case: Case, dtype: Dtype, verdict: Verdict, answers: dict[str, Answer]) -> None:
+        """Keep the answers, then the verdict: whatever interrupts, none is without answers."""
+        for call, answer in answers.items():
+            self.answers.add(case.id, dtype, call, answer)
+        position = len(self.verdicts)
+        if position in self._sample and verdict.verdict == "pass":
+            self._again[position] = answers
+        self.verdicts.append(verdict)
 
     def _ask(self, case: Case, dtype: Dtype) -> tuple[dict[str, Question], dict[str, Answer]]:
         operation = self.spec.operations[case.operation]
@@ -126,10 +152,6 @@ class Session:
                 break
         return questions, answers
 
-    def _keep(self, case: Case, dtype: Dtype, answers: Mapping[str, Answer]) -> None:
-        for call, answer in answers.items():
-            self.answers.add(case.id, dtype, call, answer)
-
     def _note_failure(
         self,
         verdict: Verdict,
@@ -137,6 +159,9 @@ class Session:
         questions: dict[str, Question],
         answers: dict[str, Answer],
     ) -> None:
+        arrays = [array for answer in answers.values() for array in answer.outputs.values()]
+        if not all(array.dtype.name in NUMBERS for array in arrays):
+            return  # no mistake in numbers explains what has none
         values = isinstance(case.expectation, Values | Relations)
         self.failures.append(
             {
@@ -184,13 +209,24 @@ class Session:
             )
         return verdict
 
-    def _diagnosed(self, verdicts: Sequence[Verdict]) -> tuple[Verdict, ...]:
-        if not self.failures:
-            return tuple(verdicts)
+    def _diagnosed(self) -> tuple[Verdict, ...]:
+        judged = {(verdict.case, verdict.dtype) for verdict in self.verdicts}
+        failures = [
+            failure
+            for failure in self.failures
+            if (failure["verdict"].case, failure["verdict"].dtype) in judged
+        ]
+        if not failures:
+            return tuple(self.verdicts)
         from conformance.diagnose import Failure, diagnose  # failures only: it loads the faults
 
-        failures = [Failure(**failure) for failure in self.failures]
-        return tuple(diagnose(failures, verdicts, self.spec.operations))
+        told = [Failure(**failure) for failure in failures]
+        return tuple(diagnose(told, self.verdicts, self.spec.operations))
+
+
+def _sample(planned: int) -> frozenset[int]:
+    """Positions that are asked again: the same ones in every run of so many cases."""
+    return frozenset(random.Random(0).sample(range(planned), min(REPEATED, planned)))  # noqa: S311
 
 
 def _identical(name: str, before: Answer, after: Answer) -> bool:

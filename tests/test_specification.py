@@ -437,6 +437,10 @@ LOCATED = {
         CALLS + "    b: {like: a, x: [3, 4]}\n  relate:\n  - {less: a.y, than: 3}\n",
         "9: cases[0].calls.b: a changed call has only like: <call> and set: ",
     ),
+    "a call that is no mapping": (
+        "  calls: {a: {x: [1]}, b: 5}\n  relate:\n  - {less: a.y, than: 3}\n",
+        "7: cases[0].calls.b: Expected `object`, got `int`",
+    ),
     "one named call and no relation": ("  calls: {a: {x: [1]}}\n", "3: cases[0]"),
     "figures of a named call": ("  calls: {a: {x: [1]}}\n  expect: {y: [1]}\n", "3: cases[0]"),
     "an undefined output of named calls": (

@@ -93,10 +93,11 @@ class Adapter:
         """
         if question.dtype not in self.dtypes:
             return Answer(status="unsupported", message=f"{self.name} has no {question.dtype}")
-        method = self._method(question)
+        by_hand = self._by_hand(question)
+        method = by_hand or self._method(question)
         if method is None:
             return Answer(status="unsupported", message=f"no method for {_wanted(question)}")
-        mismatch = _signature_mismatch(method, question)
+        mismatch = _signature_mismatch(method, question, ("upstream",) if by_hand else ())
         if mismatch:
             return Answer(status="error", message=mismatch)
         # A floating-point warning that is turned into an exception must not pass for a rejection.
@@ -115,10 +116,15 @@ class Adapter:
 
     def _method(self, question: Question) -> Callable[..., Any] | None:
         method = getattr(self, question.operation, None)
-        if question.mode == "evaluate" or method is None:
-            return method if callable(method) else None
-        by_hand = getattr(self, f"{question.operation}_vjp", None)
-        return by_hand or (method if self.vjp is not None else None)
+        usable = callable(method) and (question.mode == "evaluate" or self.vjp is not None)
+        return method if usable else None
+
+    def _by_hand(self, question: Question) -> Callable[..., Any] | None:
+        """The gradient that is asked for, where it is written by hand and there is a value."""
+        if question.mode == "evaluate" or getattr(self, question.operation, None) is None:
+            return None
+        method = getattr(self, f"{question.operation}_vjp", None)
+        return method if callable(method) else None
 
     def _result(self, question: Question) -> Any:
         """What the implementation returns, in its own arrays."""
@@ -127,7 +133,7 @@ class Adapter:
             return self.evaluate(question.operation, arguments)
         upstream = {name: self._native(value) for name, value in question.upstream.items()}
         seed = upstream if len(upstream) > 1 else next(iter(upstream.values()))
-        by_hand = getattr(self, f"{question.operation}_vjp", None)
+        by_hand = self._by_hand(question)
         if by_hand is not None:
             return by_hand(seed, **arguments)
         assert self.vjp is not None  # _method has seen to it
@@ -182,18 +188,18 @@ def _wanted(question: Question) -> str:
     return f"the gradient of {question.operation} (neither {question.operation}_vjp nor vjp)"
 
 
-def _signature_mismatch(method: Callable[..., Any], question: Question) -> str:
-    """Why ``method`` can't take the arguments of ``question``; empty where it can."""
-    by_hand = method.__name__.endswith("_vjp") if hasattr(method, "__name__") else False
+def _signature_mismatch(
+    method: Callable[..., Any], question: Question, leading: tuple[str, ...]
+) -> str:
+    """Why ``method`` can't take ``leading`` and the arguments of ``question``; empty if it can."""
     signature = _signature(method)
     if signature is None:  # a builtin without a signature: let the call decide
         return ""
-    leading = (None,) if by_hand else ()
     try:
         signature.bind(*leading, **question.arguments)
     except TypeError as error:
         name = getattr(method, "__name__", question.operation)
-        asked = ", ".join(("upstream",) * by_hand + tuple(question.arguments))
+        asked = ", ".join((*leading, *question.arguments))
         return f"{name}{signature} can't be called with {asked}: {error}"
     return ""
 

@@ -8,7 +8,7 @@ from typing import Any, get_args
 import msgspec
 import numpy as np
 
-from conformance.harness.protocol import MOST_NUMBERS, NUMBERS, blank
+from conformance.harness.arrays import MOST_NUMBERS, NUMBERS, blank
 from conformance.harness.wording import tame, told
 from conformance.model import Answer, Backend, Question, Status
 

@@ -1,4 +1,4 @@
-"""What runs in the child process: loads one backend, answers questions until told to stop."""
+"""What runs in the child process: loads one backend, answers questions until its pipe ends."""
 
 from __future__ import annotations
 
@@ -32,18 +32,21 @@ def main(questions: str, answers: str, memory: str, backend_name: str) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which ends us
     sys.meta_path.insert(0, _Closed())
     from conformance.harness import protocol
+    from conformance.harness.wording import tame
 
     incoming, outgoing = os.fdopen(int(questions), "rb"), int(answers)
-    for end in (int(questions), outgoing):  # a fork of the backend must not hold the pipes open
+    for end in (int(questions), outgoing):  # what the backend starts must not hold them open
         os.set_inheritable(end, False)
     _die_with_parent()
     _limit(int(memory))
     try:
-        from conformance.harness.load import load
+        from conformance.harness.load import described, load
 
         backend = load(backend_name)
-        description = backend.describe()
-        hello = protocol.Hello(version=protocol.VERSION, name=backend.name, description=description)
+        description = described(backend, backend_name)
+        hello = protocol.Hello(
+            version=protocol.VERSION, name=tame(backend.name), description=description
+        )
     except ConformanceError as error:
         _send(outgoing, protocol.encode(protocol.Refused(what=error.what, hint=error.hint)))
         return
@@ -52,8 +55,6 @@ def main(questions: str, answers: str, memory: str, backend_name: str) -> None:
 
     while line := incoming.readline():
         message = protocol.decode_to_child(line)
-        if isinstance(message, protocol.Stop):
-            return
         try:
             answer = ask(backend, protocol.question_of(message))
         except KeyboardInterrupt:  # SIGINT is ignored here, so the backend raised it
@@ -70,12 +71,17 @@ def _send(outgoing: int, line: bytes) -> None:
 
 
 def _die_with_parent() -> None:
-    """Ask Linux to kill this process when its parent is gone, however that came about."""
+    """Ask Linux to kill this process when its parent is gone, however that came about.
+
+    And to make orphans among its descendants its children, for the parent to find them.
+    """
     if sys.platform == "linux":
         import ctypes
 
-        set_parent_death_signal = 1
-        ctypes.CDLL(None).prctl(set_parent_death_signal, signal.SIGKILL)
+        set_parent_death_signal, set_child_subreaper = 1, 36
+        libc = ctypes.CDLL(None)
+        libc.prctl(set_parent_death_signal, signal.SIGKILL)
+        libc.prctl(set_child_subreaper, 1)
 
 
 def _limit(memory: int) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Protocol
 
 from conformance.harness.ask import ask
+from conformance.harness.load import described
+from conformance.harness.wording import tame
 from conformance.model import Answer, Backend, Description, Question
 
 
@@ -38,11 +40,13 @@ class InProcess:
     """A backend in this process: for objects, for debuggers, and inside the child itself."""
 
     def __init__(self, backend: Backend) -> None:
+        """Raises BackendError where the backend can't describe itself."""
         self._backend = backend
-        self.name = backend.name
+        self.name = tame(backend.name)
+        self._description = described(backend, self.name)
 
     def describe(self) -> Description:
-        return self._backend.describe()
+        return self._description
 
     def answer(self, question: Question) -> Answer:
         return ask(self._backend, question)

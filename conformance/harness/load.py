@@ -11,14 +11,18 @@ import importlib
 import importlib.util
 import inspect
 import sys
+from collections.abc import Iterable
 from difflib import get_close_matches
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import msgspec
+
 from conformance.errors import BackendError, ConformanceError
 from conformance.harness.names import bundled, check_name, entry_points
-from conformance.model import Backend
+from conformance.harness.wording import tame, told
+from conformance.model import Backend, Description
 
 #: Where the bundled adapters are, in a checkout and in the wheel.
 _BUNDLED = "conformance.backends"
@@ -40,6 +44,33 @@ def load(name: str) -> Backend:
         return _construct(_from_module(path, cls), name, path.rpartition(".")[2])
     entry = next(entry for entry in entry_points() if entry.name == name)
     return _construct(_guard(entry.load, name), name, name)
+
+
+def described(backend: Backend, asked: str) -> Description:
+    """What ``backend`` says of itself, fit for the report, before anything is asked of it.
+
+    Raises BackendError where it can't say, or where what it says is no Description.
+    """
+    said = _guard(backend.describe, asked)
+    if not isinstance(said, Description):
+        kind = type(said).__name__
+        raise BackendError(f"{asked}: describe() returned {kind}, not conformance.Description")
+    try:
+        checked = msgspec.convert(msgspec.to_builtins(said), Description)
+    except (TypeError, ValueError, msgspec.MsgspecError) as error:
+        raise BackendError(f"{asked} does not describe itself in text: {tame(error)}") from None
+    return Description(
+        name=tame(checked.name),
+        language=tame(checked.language),
+        versions={tame(name): tame(version) for name, version in checked.versions.items()},
+        device=tame(checked.device),
+        dtypes=_tame_all(checked.dtypes),
+        operations=_tame_all(checked.operations),
+    )
+
+
+def _tame_all(texts: Iterable[str]) -> tuple[str, ...]:
+    return tuple(tame(text) for text in texts)
 
 
 def _from_file(path: Path, cls: str) -> Any:
@@ -101,7 +132,8 @@ def _construct(cls: Any, asked: str, default_name: str) -> Backend:
         hint = "derive it from conformance.Adapter, or give it describe() and answer(question)"
         raise BackendError(f"{asked} is no backend: it has no answer() or describe()", hint)
     own = vars(type(backend)).get("name") or vars(backend).get("name")
-    backend.name = str(own or default_name)
+    backend.name = tame(own or default_name)
+    described(backend, asked)  # a backend that can't is refused while its file can be named
     checked: Backend = backend
     return checked
 
@@ -113,13 +145,21 @@ def _guard(action: Any, where: str) -> Any:
     except ConformanceError:
         raise
     except SyntaxError as error:
-        place = f"{error.filename}:{error.lineno}"
+        place = f"{error.filename or where}:{error.lineno or 0}"
         raise BackendError(f"{place}: syntax error: {error.msg}") from None
-    except Exception as error:
-        traceback = error.__traceback__
-        while traceback is not None and traceback.tb_next is not None:
-            traceback = traceback.tb_next
-        code = traceback.tb_frame.f_code.co_filename if traceback else where
-        line = traceback.tb_lineno if traceback else 0
-        what = f"{where} can't be loaded: {type(error).__name__}: {error}"
-        raise BackendError(what, f"raised at {code}:{line}") from None
+    except (Exception, SystemExit) as error:
+        place = _raised_at(error)
+        hint = f"raised at {place}" if place else ""
+        raise BackendError(f"{where} can't be loaded: {told(error)}", hint) from None
+
+
+def _raised_at(error: BaseException) -> str:
+    """File and line that raised, beyond this module and the import system; empty if none is."""
+    place = ""
+    traceback = error.__traceback__
+    while traceback is not None:
+        file = traceback.tb_frame.f_code.co_filename
+        if file != __file__ and not file.startswith("<frozen"):
+            place = f"{file}:{traceback.tb_lineno}"
+        traceback = traceback.tb_next
+    return place

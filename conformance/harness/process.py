@@ -6,12 +6,11 @@ then the child is started again and the run goes on.
 
 from __future__ import annotations
 
-import contextlib
 import os
-import select
-import signal
+import threading
 import time
 from collections import Counter
+from collections.abc import Callable
 from typing import Self
 
 import msgspec
@@ -19,6 +18,8 @@ import msgspec
 from conformance.errors import BackendError
 from conformance.harness import protocol
 from conformance.harness.spawn import Spawned
+from conformance.harness.waiting import wait_readable, wait_writable
+from conformance.harness.wording import tame
 from conformance.model import Answer, Description, Question
 
 #: After so many crashes or timeouts in a row, the rest of an operation is not asked any more.
@@ -27,9 +28,15 @@ IN_A_ROW = 5
 #: How long a child may take to import its libraries, in seconds.
 START_TIMEOUT = 300.0
 
+#: How often it is seen whether a child lives that says nothing: a fork may hold its pipe open.
+_GLANCE = 0.2
+
+#: How much of a line that is no message is shown, in bytes.
+_SHOWN = 80
+
 
 class _Gone(Exception):
-    """The child has closed its pipe."""
+    """The child is dead, or has closed its pipe."""
 
 
 class _TooSlow(Exception):
@@ -59,6 +66,8 @@ class ChildBackend:
         self._number = 0
         self._rest = b""
         self._mark = 0
+        self._lock = threading.Lock()
+        self._closed = False
         self._in_a_row: Counter[str] = Counter()
         hello = self._start()
         self.name = hello.name
@@ -79,7 +88,8 @@ class ChildBackend:
         if self.gave_up(question.operation):
             message = f"not asked: {IN_A_ROW} crashes or timeouts of {question.operation} in a row"
             return Answer(status="crash", message=message)
-        answer = self._ask(question)
+        with self._lock:
+            answer = self._ask(question)
         if answer.status in {"crash", "timeout"}:
             self._in_a_row[question.operation] += 1
         else:
@@ -92,22 +102,25 @@ class ChildBackend:
 
     def printed(self) -> str:
         """The last lines that the child printed since it was asked the latest question."""
-        if self._child is None:
-            return ""
-        time.sleep(0.02)  # what it printed before it answered may still be in the pipe
-        return self._child.printed_since(self._mark)
+        return "" if self._child is None else self._child.printed_since(self._mark)
 
     def close(self) -> None:
-        """End the child and all it started."""
-        if self._child is not None:
-            with contextlib.suppress(OSError):
-                os.write(self._child.questions, protocol.encode(protocol.Stop()))
-            self._child.end()
-            self._child = None
+        """End the child and all it started, for good.
+
+        A thread that waits for an answer gets a crash instead, and no other child is started.
+        """
+        self._closed = True
+        child = self._child
+        if child is not None:
+            child.kill()  # first, so that nobody waits
+        with self._lock:
+            self._end()
 
     # ------------------------------------------------------------------------------------ inside
 
     def _ask(self, question: Question) -> Answer:
+        if self._closed:
+            return Answer(status="crash", message="not asked: the backend is closed")
         if self._child is None:
             try:
                 self._start()
@@ -120,7 +133,7 @@ class ChildBackend:
             self._send(protocol.encode(protocol.ask_message(self._number, question)))
             answer = self._receive_answer()
         except _Gone:
-            answer = Answer(status="crash", message=self._cause_of_death())
+            answer = Answer(status="crash", message=self._child.ending())
         except _TooSlow:
             answer = Answer(status="timeout", message=f"no answer within {self._timeout:g} s")
         except (ValueError, msgspec.MsgspecError) as error:
@@ -139,13 +152,15 @@ class ChildBackend:
     def _start(self) -> protocol.Hello:
         """Start the child unless it runs already, and wait until it is ready."""
         self._child = self._child or Spawned(self._asked, self._memory)
+        if self._closed:  # meanwhile, by another thread that has seen no child to kill
+            self._child.kill()
         self._rest = b""
         try:
             message = protocol.decode_from_child(self._line(START_TIMEOUT))
         except (_Gone, _TooSlow, ValueError, msgspec.MsgspecError) as error:
             printed = self._child.printed_since(0)
             slow = isinstance(error, _TooSlow)
-            why = f"not ready after {START_TIMEOUT:g} s" if slow else self._cause_of_death()
+            why = f"not ready after {START_TIMEOUT:g} s" if slow else self._child.ending()
             self._end()
             raise BackendError(f"{self._asked} can't be started: {why}", printed) from None
         if isinstance(message, protocol.Hello) and message.version == protocol.VERSION:
@@ -153,35 +168,29 @@ class ChildBackend:
         self._end()
         if isinstance(message, protocol.Refused):
             raise BackendError(message.what, message.hint)
-        raise BackendError(f"{self._asked} speaks another version of the protocol: {message}")
+        if isinstance(message, protocol.Hello):
+            spoken = f"version {message.version} of the protocol, not {protocol.VERSION}"
+            raise BackendError(f"{self._asked} speaks {spoken}")
+        raise BackendError(f"{self._asked} does not begin with a hello")
 
     def _end(self) -> None:
         if self._child is not None:
             self._child.end()
             self._child = None
 
-    def _cause_of_death(self) -> str:
-        assert self._child is not None
-        try:
-            code = self._child.process.wait(2.0)
-        except Exception:  # it has closed its pipe and lives on
-            return "closed its pipe"
-        if code >= 0:
-            return f"exited with code {code}"
-        try:
-            return f"died of {signal.Signals(-code).name}"
-        except ValueError:
-            return f"died of signal {-code}"
-
     def _receive_answer(self) -> Answer:
         line = self._line(self._timeout)
-        message = protocol.decode_from_child(line)
+        try:
+            message = protocol.decode_from_child(line)
+        except (msgspec.MsgspecError, RecursionError) as error:
+            raise ValueError(f"{error}: {line[:_SHOWN]!r}") from None
         if not isinstance(message, protocol.Answered):
             raise ValueError(f"{type(message).__name__} instead of an answer")  # noqa: TRY004
         if message.number != self._number:
             numbers = f"an answer to question {message.number} to question {self._number}"
             raise ValueError(numbers)
-        return protocol.answer_of(message)
+        answer = protocol.answer_of(message)
+        return msgspec.structs.replace(answer, message=tame(answer.message))
 
     def _send(self, line: bytes) -> None:
         """Write a message, while the child may be too dead or too busy to read it."""
@@ -190,9 +199,7 @@ class ChildBackend:
         os.set_blocking(end, False)
         deadline = time.monotonic() + self._timeout
         while view:
-            _, writable, _ = select.select([], [end], [], max(0.0, deadline - time.monotonic()))
-            if not writable:
-                raise _TooSlow
+            self._await(wait_writable, end, deadline)
             try:
                 view = view[os.write(end, view) :]
             except (BrokenPipeError, ConnectionResetError):
@@ -212,10 +219,7 @@ class ChildBackend:
         while b"\n" not in parts[-1]:
             if size > protocol.LARGEST:
                 raise ValueError(f"a line of more than {protocol.LARGEST} bytes")
-            remaining = deadline - time.monotonic()
-            readable, _, _ = select.select([self._child.answers], [], [], max(0.0, remaining))
-            if not readable:
-                raise _TooSlow
+            self._await(wait_readable, self._child.answers, deadline)
             chunk = os.read(self._child.answers, 1 << 20)
             if not chunk:
                 raise _Gone
@@ -223,3 +227,12 @@ class ChildBackend:
             size += len(chunk)
         line, _, self._rest = b"".join(parts).partition(b"\n")
         return line
+
+    def _await(self, wait: Callable[[int, float], bool], end: int, deadline: float) -> None:
+        """Return when ``end`` is ready. Raises _Gone for a dead child, _TooSlow for a late one."""
+        assert self._child is not None
+        while not wait(end, min(_GLANCE, deadline - time.monotonic())):
+            if self._child.process.poll() is not None and not wait(end, 0):
+                raise _Gone
+            if time.monotonic() >= deadline:
+                raise _TooSlow

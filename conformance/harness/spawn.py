@@ -2,8 +2,9 @@
 imports it, so that both start at the same time.
 
 The child gets two pipes for messages and one that takes everything it prints. It leads a session
-of its own, and every process it starts inherits a token in its environment; ending a child ends
-them all, whatever they did to get away.
+of its own, every process it starts inherits a token in its environment, and orphans among them
+become its children. Ending a child ends them all; only a process that has left the session,
+cleared its environment and outlived the child can't be told from any other.
 """
 
 from __future__ import annotations
@@ -16,17 +17,23 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections import deque
 from collections.abc import Iterable
 from pathlib import Path
 
 from conformance.harness.names import check_name
+from conformance.harness.waiting import wait_readable
+from conformance.harness.wording import MOST
 
 #: Every descendant of a child has this variable, with the token of the child.
 _MARK = "CONFORMANCE_CHILD"
 
 #: How much of what a child prints is kept, in bytes.
 _KEPT = 16 * 1024
+
+#: How often processes are looked for that were started while others were ended.
+_ROUNDS = 20
 
 _START = """
 import json, sys
@@ -56,7 +63,8 @@ class Spawned:
         self.answers, answers_out = os.pipe()
         printed, printed_in = os.pipe()
         self._token = secrets.token_hex(16)
-        command = [sys.executable, "-c", _START, json.dumps(_path())]
+        # -P: a json.py in the current folder is not ours. -u: what is printed is there at once.
+        command = [sys.executable, "-P", "-u", "-c", _START, json.dumps(_path())]
         command += [str(questions_in), str(answers_out), str(memory or 0), backend]
         try:
             self.process = subprocess.Popen(  # noqa: S603 -- our own interpreter and module
@@ -68,50 +76,95 @@ class Spawned:
                 start_new_session=True,
                 env={**os.environ, _MARK: self._token},
             )
+        except BaseException:
+            for end in (self.questions, self.answers, printed):
+                os.close(end)
+            raise
         finally:
             for end in (questions_in, answers_out, printed_in):
                 os.close(end)
-        self._ended = False
+        self._killed = self._ended = False
         self._printed: deque[bytes] = deque()
         self.printed_bytes = 0
+        self._printing: int | None = printed
+        self._lock = threading.Lock()
         self._drain = threading.Thread(target=self._take, args=(printed,), daemon=True)
         self._drain.start()
 
     def printed_since(self, mark: int, lines: int = 5) -> str:
         """The last lines printed after ``printed_bytes`` was ``mark``."""
-        if self.process.poll() is not None:
-            self._drain.join(0.5)
+        deadline = time.monotonic() + 0.5
+        while not self._all_taken() and time.monotonic() < deadline:
+            time.sleep(0.001)
         fresh = self.printed_bytes - mark
         if fresh <= 0:
             return ""
         text = b"".join(self._printed)[-fresh:].decode("utf-8", "backslashreplace")
-        return "\n".join(text.strip().splitlines()[-lines:])
+        return "\n".join(text.strip().splitlines()[-lines:])[-MOST:]
 
-    def end(self) -> None:
-        """Kill the child and everything it started, and close the pipes; once."""
-        if self._ended:
+    def ending(self) -> str:
+        """How a child ended that has closed its pipe."""
+        try:
+            code = self.process.wait(2.0)
+        except subprocess.TimeoutExpired:
+            return "closed its pipe"
+        if code >= 0:
+            return f"exited with code {code}"
+        try:
+            return f"died of {signal.Signals(-code).name}"
+        except ValueError:
+            return f"died of signal {-code}"
+
+    def kill(self) -> None:
+        """Kill the child and everything it started; whoever reads its pipes finds them ended."""
+        if self._killed:
             return
-        self._ended = True
+        self._killed = True
+        family = set() if self.process.poll() is not None else _descendants(self.process.pid)
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self.process.pid, signal.SIGKILL)
         self.process.kill()
         self.process.wait()
-        for pid in _marked(self._token):
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.kill(pid, signal.SIGKILL)
+        known: set[int] = set()
+        for _ in range(_ROUNDS):
+            for pid in family:
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    os.kill(pid, signal.SIGKILL)
+            known |= family
+            family = _marked(self._token) - known
+            if not family:
+                break
+
+    def end(self) -> None:
+        """Kill the child and close the pipes; once."""
+        if self._ended:
+            return
+        self._ended = True
+        self.kill()
         for end in (self.questions, self.answers):
             with contextlib.suppress(OSError):
                 os.close(end)
 
+    def _all_taken(self) -> bool:
+        with self._lock:
+            return self._printing is None or not wait_readable(self._printing, 0)
+
     def _take(self, printed: int) -> None:
         """Read all that is printed, so that the child never waits; keep the end of it."""
         kept = 0
-        while chunk := os.read(printed, 65536):
-            self._printed.append(chunk)
-            self.printed_bytes += len(chunk)
-            kept += len(chunk)
-            while kept - len(self._printed[0]) >= _KEPT:
-                kept -= len(self._printed.popleft())
+        while True:
+            if not wait_readable(printed, 3600):
+                continue
+            with self._lock:  # what is not in the pipe any more is in what is kept
+                chunk = os.read(printed, 65536)
+                if not chunk:
+                    break
+                self._printed.append(chunk)
+                self.printed_bytes += len(chunk)
+                kept += len(chunk)
+                while kept - len(self._printed[0]) >= _KEPT:
+                    kept -= len(self._printed.popleft())
+        self._printing = None
         os.close(printed)
 
 
@@ -120,12 +173,26 @@ def _path() -> list[str]:
     return [str(Path.cwd()) if entry == "" else entry for entry in sys.path]
 
 
-def _marked(token: str) -> list[int]:
+def _marked(token: str) -> set[int]:
     """Processes that have the token in their environment, where /proc tells."""
-    found = []
+    found = set()
     needle = f"{_MARK}={token}".encode()
     for folder in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
             if needle in (folder / "environ").read_bytes():
-                found.append(int(folder.name))
+                found.add(int(folder.name))
     return found
+
+
+def _descendants(ancestor: int) -> set[int]:
+    """The children of a process, their children and so on, where /proc tells."""
+    children: dict[int, list[int]] = {}
+    for folder in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            # After the name, which may have any character in it: state and parent.
+            _, parent, *_ = (folder / "stat").read_text(errors="replace").rpartition(")")[2].split()
+            children.setdefault(int(parent), []).append(int(folder.name))
+    found = list(children.get(ancestor, []))
+    for pid in found:  # it grows meanwhile
+        found += children.get(pid, [])
+    return set(found)

@@ -36,6 +36,10 @@ def build_case(
     if not _ID.match(entry.id):
         collect.add((*path, "id"), f"{entry.id!r} is not of the form family/words-with-dashes")
     calls = build_calls(entry, operation, path, collect)
+    if not entry.dtypes or len(set(entry.dtypes)) < len(entry.dtypes):
+        collect.add((*path, "dtypes"), "names at least one dtype, and none twice")
+    if len(collect.problems) > before:
+        return None  # what is due can't be told from calls that are not understood
     expectation = _expectation(entry, operation, calls, path, collect)
     if not entry.clauses:
         collect.add((*path, "clauses"), "a case shows at least one clause")
@@ -89,6 +93,9 @@ def _expectation(
     if len(said) > 1 or (said and (entry.expect or entry.printed)):
         collect.add(path, "a case has one of expect/printed, reject, undefined, relate")
         return None
+    if entry.calls is not None and not entry.relate:
+        collect.add(path, "several calls need relate" if len(calls) > 1 else "calls need relate")
+        return None
     if entry.reject or entry.undefined:
         return _beside(entry, operation, path, collect)
     if entry.beside is not None:
@@ -100,8 +107,6 @@ def _expectation(
             with collect.at(*path, "relate", position):
                 relations.append(parse_relation(written, tuple(calls), tuple(results)))
         return Relations(relate=tuple(relations))
-    if len(calls) > 1:
-        collect.add(path, "several calls need relate")
     return Values(
         expect=_claims(entry, "expect", tuple(results), path, collect),
         printed=_claims(entry, "printed", tuple(results), path, collect),
@@ -136,4 +141,6 @@ def _claims(
             if name not in results:
                 raise Malformed(f"no result {name!r}; there is {', '.join(results)}")
             claims[name] = tensor(value)
+            if any(not -400 < Decimal(n).adjusted() < 400 for n in claims[name].data if n):
+                raise Malformed("a figure is outside every dtype")
     return claims

@@ -28,8 +28,10 @@ def digest(root: Path) -> str:
     """A digest of every YAML file under ``root``, and of the code that reads them."""
     total = hashlib.sha256()
     code = [PACKAGE / "model.py", *sorted((PACKAGE / "specification").glob("*.py"))]
-    for path in (*sorted(root.rglob("*.yaml")), *code):
-        total.update(path.name.encode() + b"\0" + path.parent.name.encode() + b"\0")
+    total.update(root.name.encode() + b"\0")
+    for path in (*sorted(root.rglob("*.y*ml")), *code):
+        name = path.relative_to(root if root in path.parents else PACKAGE).as_posix()
+        total.update(name.encode() + b"\0")
         total.update(hashlib.sha256(path.read_bytes()).digest())
     return total.hexdigest()[:32]
 
@@ -45,10 +47,12 @@ def read(key: str, kind: type[Typed]) -> Typed | None:
 def write(key: str, value: msgspec.Struct) -> None:
     """Keep ``value`` under ``key``, if the folder can be written."""
     path = _path(key)
-    with contextlib.suppress(OSError):
+    # OverflowError: MessagePack has no whole numbers beyond 64 bits; those are read every time.
+    with contextlib.suppress(OSError, OverflowError):
         path.parent.mkdir(parents=True, exist_ok=True)
+        data = msgspec.msgpack.encode(value)
         beside = path.with_name(f"{path.name}.{secrets.token_hex(4)}")
-        beside.write_bytes(msgspec.msgpack.encode(value))
+        beside.write_bytes(data)
         beside.replace(path)
         kept = sorted(path.parent.glob("*.msgpack"), key=os.path.getmtime, reverse=True)
         for old in kept[_KEPT:]:

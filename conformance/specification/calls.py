@@ -7,8 +7,8 @@ from typing import Any
 
 import msgspec
 
-from conformance.model import Call, FromOutput, Operation, Tensor
-from conformance.precision import PRECISIONS
+from conformance.model import Call, FromOutput, Number, Operation, Tensor
+from conformance.precision import PRECISIONS, Dtype
 from conformance.specification import slices
 from conformance.specification.collector import Collector
 from conformance.specification.documents import CaseEntry
@@ -34,7 +34,7 @@ def build_calls(
         where = (*path, "calls", name) if name else (*path, "given")
         call = _call(entry, given or {}, calls, operation, where, path, collect)
         if call is not None:
-            _check_call(call, operation, entry, where, collect)
+            _check_call(call, operation, entry, where, collect, given or {})
             calls[name] = call
     return calls
 
@@ -92,7 +92,8 @@ def _changed_call(
     if unknown or not isinstance(written.get("set", {}), dict):
         collect.add(where, "a changed call has only like: <call> and set: {argument[slice]: value}")
         return None
-    base = earlier.get(written["like"])
+    like = written["like"]
+    base = earlier.get(like) if isinstance(like, str) else None
     if base is None:
         collect.add((*where, "like"), f"{written['like']!r} is not an earlier call")
         return None
@@ -105,6 +106,8 @@ def _changed_call(
                 home, name = upstream, next(iter(upstream), "")
             if name not in home:
                 raise Malformed(f"call {written['like']!r} is not given {name!r}")
+            if isinstance(home[name], FromOutput):
+                raise Malformed(f"{name} is the output of another call, which can't be changed")
             if index or isinstance(home[name], Tensor):
                 new = tensor(value)
                 old = home[name]
@@ -117,11 +120,17 @@ def _changed_call(
 
 
 def _check_call(
-    call: Call, operation: Operation, entry: CaseEntry, where: Path_, collect: Collector
+    call: Call,
+    operation: Operation,
+    entry: CaseEntry,
+    where: Path_,
+    collect: Collector,
+    written: dict[str, Any],
 ) -> None:
     """Notes what is missing, superfluous or outside the dtypes of the case."""
     for name, rule in {**operation.arguments, **operation.attributes}.items():
-        if name not in call.given and not rule.optional:
+        missing = name not in call.given and name not in written  # what is malformed was noted
+        if missing and not rule.optional and "like" not in written:
             collect.add(where, f"{operation.name} needs {name!r}")
     if entry.mode == "vjp":
         if set(call.upstream) != set(operation.outputs):
@@ -141,13 +150,22 @@ def _check_ranges(
     """Notes the numbers that a dtype of the case can't hold, the first of each argument."""
     for name, value in values.items():
         numbers: tuple[Any, ...] = value.data if isinstance(value, Tensor) else (value,)
-        for dtype in entry.dtypes:
-            smallest, largest = _RANGES[dtype]
-            outside = [
-                number
-                for number in filter(is_number, numbers)
-                if abs(number) > largest or 0 < abs(number) < smallest
-            ]
-            if outside:
-                message = f"{outside[0]} is outside {dtype}: name the dtypes of this case"
-                collect.add((*where, name), message)
+        outside = {
+            dtype: number
+            for dtype in reversed(entry.dtypes)
+            for number in reversed(list(filter(is_number, numbers)))
+            if not _holds(dtype, number)
+        }
+        if outside:
+            names = " and ".join(dtype for dtype in entry.dtypes if dtype in outside)
+            number = next(number for number in outside.values())
+            collect.add(
+                (*where, name), f"{number} is outside {names}: name the dtypes of this case"
+            )
+
+
+def _holds(dtype: Dtype, number: Number) -> bool:
+    """Whether ``number`` is zero or within the range of ``dtype``; compared without rounding."""
+    smallest, largest = _RANGES[dtype]
+    size = abs(number) if isinstance(number, int) else number.copy_abs()
+    return size == 0 or smallest <= size <= largest

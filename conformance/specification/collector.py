@@ -42,10 +42,43 @@ class Collector:
             return msgspec.convert(value, kind)
         except msgspec.ValidationError as error:
             message, _, where = str(error).partition(" - at `$")
-            steps = [int(i) if i.isdigit() else k for k, i in _PATH_STEP.findall(where) if i or k]
+            steps = [int(i) if i.isdigit() else k or i for k, i in _PATH_STEP.findall(where)]
+            steps = _with_keys(value, kind, str(error), steps)
             unknown = _UNKNOWN_FIELD.search(message)
             if unknown:
                 message = f"unknown key {unknown[1]!r}; known: {', '.join(kind.__struct_fields__)}"
                 steps.append(unknown[1])
             self.add((*path, *steps), message.replace("Object missing", "missing"))
             return None
+
+
+def _with_keys(value: Any, kind: type[Any], text: str, steps: list[Any]) -> list[Any]:
+    """``steps`` with the keys that msgspec leaves out: each is the first that alone errs so."""
+    for place, step in enumerate(steps):
+        if step != "...":
+            continue
+        home = value
+        for earlier in steps[:place]:
+            home = home[earlier]
+        for key in home:
+            alone = _replaced(value, steps[:place], {key: home[key]})
+            if _error(alone, kind) == text:
+                steps[place] = key
+                break
+    return steps
+
+
+def _replaced(value: Any, path: list[Any], new: Any) -> Any:
+    if not path:
+        return new
+    copy = value.copy()
+    copy[path[0]] = _replaced(value[path[0]], path[1:], new)
+    return copy
+
+
+def _error(value: Any, kind: type[Any]) -> str:
+    try:
+        msgspec.convert(value, kind)
+    except msgspec.ValidationError as error:
+        return str(error)
+    return ""

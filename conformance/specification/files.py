@@ -44,6 +44,16 @@ class _Loader:
         self.errata: dict[str, Erratum] = {}
         self.retired: dict[str, str] = {}
 
+    def check_places(self) -> None:
+        """Every file of a fixture lies where it is read, and ends as it must."""
+        for folder, pattern in (("clauses", "*.yaml"), ("cases", "*/*.yaml")):
+            read = set((self.root / folder).glob(pattern))
+            for path in (self.root / folder).rglob("*"):
+                if path.is_file() and path.suffix in {".yaml", ".yml"} and path not in read:
+                    file = f"{self.root.name}/{path.relative_to(self.root).as_posix()}"
+                    message = f"is not read here: only {folder}/{pattern} is"
+                    self.problems.append(Problem(file, 0, "", message))
+
     def open(self, path: Path) -> Collector | None:
         file = f"{self.root.name}/{path.relative_to(self.root).as_posix()}"
         try:
@@ -70,10 +80,24 @@ class _Loader:
                 rejects=entry.rejects,
             )
         for operation in self.operations.values():
+            where = ("operations", operation.name, "uses")
             for used in operation.uses:
                 if used not in self.operations:
-                    collect.add(("operations", operation.name, "uses"), f"no operation {used!r}")
+                    collect.add(where, f"no operation {used!r}")
+            if operation.name in self._built_from(operation.name):
+                collect.add(where, f"{operation.name} would be composed of itself")
         self.problems.extend(collect.problems)
+
+    def _built_from(self, name: str) -> set[str]:
+        """Every operation that ``name`` is composed of, through any number of others."""
+        found: set[str] = set()
+        waiting = [name]
+        while waiting:
+            operation = self.operations.get(waiting.pop())
+            fresh = set(operation.uses if operation else ()) - found
+            found |= fresh
+            waiting += fresh
+        return found
 
     def read_clauses(self, path: Path) -> None:
         collect = self.open(path)
@@ -131,6 +155,9 @@ class _Loader:
             fact = build_fact(entry, operation, ("facts", position), collect)
             if fact is None:
                 continue
+            if fact.case.id in self.retired:
+                where = ("facts", position, "id")
+                collect.add(where, f"{fact.case.id!r} is retired and is never used again")
             if fact.case.id in self.facts or fact.case.id in self.cases:
                 collect.add(("facts", position, "id"), f"{fact.case.id!r} is used twice")
             self.facts[fact.case.id] = fact
@@ -192,6 +219,9 @@ def load_specification(root: Path) -> dict[str, Any]:
     """
     loader = _Loader(root)
     loader.read_operations()
+    if loader.problems and root.joinpath("operations.yaml").exists():
+        raise SpecificationError(loader.problems)  # whatever else is told would follow from it
+    loader.check_places()
     loader.read_retired()
     for path in sorted((root / "clauses").glob("*.yaml")):
         loader.read_clauses(path)

@@ -8,7 +8,7 @@ and aliases, tags, duplicate keys and several documents are errors with their li
 from __future__ import annotations
 
 import re
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import Any, ClassVar, TypeAlias
 
@@ -21,6 +21,8 @@ Path_: TypeAlias = tuple[str | int, ...]
 
 _TAG = "tag:yaml.org,2002:"
 _NUMBER = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?$")
+#: Where there may be a tag or an alias.
+_MARKS = re.compile(r"[!*]")
 _INTEGER = re.compile(r"[-+]?[0-9]+$")
 _FLAG = re.compile(r"(?:true|false)$")
 _NULL = re.compile(r"(?:null|~|)$")
@@ -33,18 +35,28 @@ class _ExactLoader(_BASE):  # type: ignore[misc]  # the base is chosen when the 
 
     yaml_implicit_resolvers: ClassVar[dict[str, Any]] = {}
 
-    def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
-        if node in self.constructed_objects or node in self.recursive_objects:
-            raise _refuse("anchors and aliases are not allowed: write the value again", node)
-        return super().construct_object(node, deep)
 
-
-def _refuse(message: str, node: yaml.Node) -> yaml.MarkedYAMLError:
+def _refuse(message: str, node: Any) -> yaml.MarkedYAMLError:
     return yaml.constructor.ConstructorError(None, None, message, node.start_mark)
 
 
+def _refuse_tags_and_aliases(text: str) -> None:
+    """Raise for the first of either. The nodes no longer say what was written, the events do."""
+    if not _MARKS.search(text):
+        return
+    for event in yaml.parse(text, Loader=_BASE):
+        if isinstance(event, yaml.AliasEvent):
+            raise _refuse("anchors and aliases are not allowed: write the value again", event)
+        tag = getattr(event, "tag", None)
+        if tag is not None:
+            raise _refuse(f"the tag {tag} is not allowed: write plain YAML", event)
+
+
 def _construct_number(_: _ExactLoader, node: yaml.ScalarNode) -> int | Decimal:
-    return int(node.value) if _INTEGER.match(node.value) else Decimal(node.value)
+    try:
+        return int(node.value) if _INTEGER.match(node.value) else Decimal(node.value)
+    except (ValueError, InvalidOperation):
+        raise _refuse("this number is too long or too large to be handled", node) from None
 
 
 def _construct_mapping(loader: _ExactLoader, node: yaml.MappingNode) -> dict[str, Any]:
@@ -52,7 +64,10 @@ def _construct_mapping(loader: _ExactLoader, node: yaml.MappingNode) -> dict[str
     for key_node, value_node in node.value:
         key = loader.construct_object(key_node)
         if not isinstance(key, str):
-            raise _refuse(f"the key {key!r} is not text: put it in quotes", key_node)
+            written = (
+                key_node.value if isinstance(key_node, yaml.ScalarNode) else "of a list or map"
+            )
+            raise _refuse(f"the key {written} is not text: put it in quotes", key_node)
         if key in mapping:
             raise _refuse(f"duplicate key {key!r}", key_node)
         mapping[key] = loader.construct_object(value_node, deep=True)
@@ -85,14 +100,17 @@ class Document:
         self._text = text
         self._root: yaml.Node | None = None
         try:
+            _refuse_tags_and_aliases(text)
             self.data: Any = yaml.load(text, Loader=_ExactLoader)  # noqa: S506 -- a safe loader
         except yaml.MarkedYAMLError as error:
             mark = error.problem_mark or error.context_mark
             line = mark.line + 1 if mark else 0
             problem = Problem(file, line, "", _readable(error))
             raise SpecificationError([problem]) from None
-        except yaml.YAMLError as error:  # an unreadable character has no mark
-            raise SpecificationError([Problem(file, 0, "", str(error))]) from None
+        except yaml.reader.ReaderError as error:  # it has a position in bytes and no mark
+            line = text.encode()[: error.position].count(b"\n") + 1
+            message = f"unacceptable character #x{error.character:04x}: {error.reason}"
+            raise SpecificationError([Problem(file, line, "", message)]) from None
         except RecursionError:
             problem = Problem(file, 1, "", "nested too deeply to be a fixture")
             raise SpecificationError([problem]) from None

@@ -60,7 +60,7 @@ def _combination(
     calls: tuple[str, ...],
     results: tuple[str, ...],
 ) -> Combination:
-    if not isinstance(subject, dict) or "equals" not in written:
+    if not isinstance(subject, dict) or not subject or "equals" not in written:
         raise Malformed("a combination is {call.output: integer, …} with equals")
     terms: list[tuple[str, str, int]] = []
     for name, factor in subject.items():

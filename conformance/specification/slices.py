@@ -40,7 +40,10 @@ def _parse_part(part: str, text: str) -> int | slice:
     match = _STEP.match(part)
     if match is None:
         raise Malformed(f"{part!r} in {text!r} is neither a whole number nor start:stop:step")
-    return slice(*(int(group) if group else None for group in match.groups()))
+    part_ = slice(*(int(group) if group else None for group in match.groups()))
+    if part_.step == 0:
+        raise Malformed(f"{part!r} in {text!r} has a step of 0")
+    return part_
 
 
 def assign(target: Tensor, index: Index, value: Tensor) -> Tensor:

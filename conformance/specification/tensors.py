@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from decimal import Decimal
+from decimal import Context, Decimal, Inexact, InvalidOperation, localcontext
+from fractions import Fraction
 from typing import Any, TypeGuard, get_args
 
 from conformance.model import Number, Tensor, TensorDtype
@@ -17,6 +18,11 @@ from conformance.model import Number, Tensor, TensorDtype
 TENSOR_DTYPES: tuple[TensorDtype, ...] = get_args(TensorDtype)
 
 _MASK = (1 << 64) - 1
+
+#: Enough digits for the numbers of every dtype; an error where they are not.
+_EXACT = Context(prec=1200, traps=[Inexact, InvalidOperation])
+
+_WHOLE = {"int64": (-(2**63), 2**63 - 1), "int32": (-(2**31), 2**31 - 1), "bool": (0, 1)}
 
 
 class Malformed(Exception):
@@ -44,9 +50,10 @@ def fill(seed: int, shape: tuple[int, ...], scale: Number = 1, offset: Number = 
     The six top bits of each draw z choose k = 2 (z >> 58) - 63.
     """
     draws = splitmix64(seed)
-    step = Decimal(scale) / 64
     count = math.prod(shape)
-    data = tuple(offset + (2 * (next(draws) >> 58) - 63) * step for _ in range(count))
+    with localcontext(_EXACT):
+        step = Decimal(scale) / 64
+        data = tuple(offset + (2 * (next(draws) >> 58) - 63) * step for _ in range(count))
     return Tensor(shape=shape, data=data)
 
 
@@ -70,6 +77,14 @@ def tensor(value: Any) -> Tensor:
 def is_number(value: Any) -> TypeGuard[Number]:
     """Whether ``value`` is an exact number (a flag is not)."""
     return isinstance(value, int | Decimal) and not isinstance(value, bool)
+
+
+def _is_dyadic(number: Number) -> bool:
+    """Whether ``number`` is a whole number over a power of two, of a size that dtypes have."""
+    if number and not -400 < Decimal(number).adjusted() < 400:
+        return False
+    denominator = Fraction(number).denominator
+    return denominator & (denominator - 1) == 0
 
 
 def _walk(
@@ -106,6 +121,10 @@ def _explicit(value: dict[str, Any]) -> Tensor:
     data = value["data"]
     if not isinstance(data, list) or not all(is_number(item) for item in data):
         raise Malformed("data is a flat list of numbers, the last axis fastest", "data")
+    if dtype in _WHOLE:
+        low, high = _WHOLE[dtype]
+        if not all(isinstance(item, int) and low <= item <= high for item in data):
+            raise Malformed(f"{dtype} has whole numbers from {low} to {high}", "data")
     if len(data) != math.prod(shape):
         needed = math.prod(shape)
         raise Malformed(
@@ -125,6 +144,8 @@ def _filled(value: Any) -> Tensor:
     for name in ("scale", "offset"):
         if not is_number(value.get(name, 0)):
             raise Malformed(f"{name} is a number", "fill", name)
+        if not _is_dyadic(value.get(name, 0)):
+            raise Malformed(f"{name} is a binary fraction, so that all is exact", "fill", name)
     shape = _shape(value["shape"], "fill", "shape")
     return fill(value["seed"], shape, value.get("scale", 1), value.get("offset", 0))
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from conformance.errors import Problem, SpecificationError
-from conformance.frozen import FrozenCase, Truth
+from conformance.frozen import FrozenCase, FrozenFamily, Truth
 from conformance.model import Case, Relations, Values
 from conformance.specification import Specification
 from conformance.truth import claims
@@ -29,7 +29,7 @@ def check(
 ) -> None:
     """Raise SpecificationError with everything that does not hold; return where all does."""
     problems = list(_about_clauses(specification))
-    truth = Truth(Path(specification.root) / "truth")
+    truth = _Readable(Path(specification.root) / "truth", problems)
     problems += _about_files(specification, truth)
     if quick:
         problems += _from_frozen(specification, truth)
@@ -37,6 +37,21 @@ def check(
         problems += _from_oracle(specification, truth, progress)
     if problems:
         raise SpecificationError(problems)
+
+
+class _Readable(Truth):
+    """Frozen truth in which an unreadable family is one problem, and then empty."""
+
+    def __init__(self, folder: Path, problems: list[Problem]) -> None:
+        super().__init__(folder)
+        self._problems = problems
+
+    def family(self, name: str) -> FrozenFamily:
+        try:
+            return super().family(name)
+        except SpecificationError as error:
+            self._problems += [each for each in error.problems if each not in self._problems]
+            return FrozenFamily("", {})
 
 
 def _about_clauses(specification: Specification) -> Iterable[Problem]:

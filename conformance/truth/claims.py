@@ -39,11 +39,14 @@ def about_values(case: Case, proof: Proof, truth: CaseTruth) -> list[str]:
     """What is untrue of the figures or relations of ``case``."""
     due = case.expectation
     if isinstance(due, Relations):
-        return [
-            problem
-            for relation in due.relate
-            for problem in _relation(case, relation, proof, truth)
-        ]
+        problems = []
+        for relation in due.relate:
+            try:
+                problems += _relation(case, relation, proof, truth)
+            except (ArithmeticError, LookupError, ValueError) as error:
+                kind = type(relation).__name__.lower()
+                problems.append(f"relate: {kind} can't be measured: {error}")
+        return problems
     assert isinstance(due, Values)
     return figures(due, truth)
 
@@ -90,7 +93,10 @@ def _relation(case: Case, relation: Relation, proof: Proof, truth: CaseTruth) ->
         match relation:
             case Same(left=left, right=right, where=where):
                 index = parse_index(where)
-                difference = np.asarray(proof.values[left][index] - proof.values[right][index])
+                sides = [np.asarray(proof.values[key][index]) for key in (left, right)]
+                if sides[0].shape != sides[1].shape or not sides[0].size:
+                    return [f"relate: same of shapes {[list(side.shape) for side in sides]}"]
+                difference = np.asarray(sides[0] - sides[1])
                 broken = [item for item in difference.reshape(-1) if not item.contains(0)]
                 name = f"{join_key(*left)} = {join_key(*right)}"
             case Combination(terms=terms, equals=equals, where=where):

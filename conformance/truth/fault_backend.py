@@ -1,4 +1,7 @@
-"""``fault:NAME`` as a backend: the reference with one rule wrong, answering over doubles."""
+"""``fault:NAME`` as a backend: the reference with one rule wrong.
+
+It answers over doubles; a mistake of rounding answers in the precision of the question.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +9,10 @@ import numpy as np
 
 from conformance.errors import Rejected, UsageError
 from conformance.model import Answer, Description, Question
-from conformance.truth.domains import Doubles
+from conformance.truth.domains import Domain, Doubles
 from conformance.truth.evaluate import Impossible, evaluate_question
 from conformance.truth.faults import Fault, catalogue
+from conformance.truth.native import Native
 from conformance.truth.reference import Reference
 from conformance.truth.tape import Tape
 
@@ -27,6 +31,7 @@ class FaultBackend:
             raise UsageError(f"there is no fault {name!r}", hint)
         self.name = f"fault:{name}"
         self._fault: type[Fault] = faults[name]
+        self._reference = self._fault()  # one for all questions: a fault may remember the last one
 
     def describe(self) -> Description:
         """The fault and its sentence, where other backends name versions."""
@@ -38,10 +43,11 @@ class FaultBackend:
         )
 
     def answer(self, question: Question) -> Answer:
-        """The answer, computed over doubles and rounded once to the dtype of the question."""
+        """The answer, rounded to the dtype of the question if it isn't computed in it."""
+        domain: Domain = Native(question.dtype) if self._fault.native else Doubles()
         try:
             with np.errstate(all="ignore"):
-                found = evaluate_question(self._fault(), Tape(Doubles()), question)
+                found = evaluate_question(self._reference, Tape(domain), question)
         except Rejected as rejected:
             return Answer(status="rejected", kind=rejected.kind, message=rejected.message)
         except Impossible as impossible:

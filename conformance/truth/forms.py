@@ -84,8 +84,8 @@ class HandwrittenNorm(Accumulating):
     """A layer norm whose gradient is a formula, not the derivative of its steps.
 
     With z the standardised values, r = 1 / root and a = gamma G:
-    dx = r (a - mean(a) - z mean(a z)), dgamma = the sum of G z, dbeta = the sum of G. Unlike the derivative of the steps, it keeps the
-    error that the mean was computed with.
+    dx = r (a - mean(a) - z mean(a z)), dgamma = the sum of G z, dbeta = the sum of G. Unlike the
+    derivative of the steps, it keeps the error that the mean was computed with.
     """
 
     def layer_norm(self, x: Node, gamma: Node, beta: Node, *, eps: Node) -> Node:

@@ -7,7 +7,6 @@ evaluation: most faults touch few operations.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
 from typing import Any
 
 from conformance.truth.reference import Reference
@@ -18,7 +17,6 @@ RULES: tuple[str, ...] = tuple(
 )
 
 
-@cache
 def replaced(reference: type[Reference]) -> frozenset[str]:
     """The rules that ``reference`` does otherwise than the specification."""
     return frozenset(

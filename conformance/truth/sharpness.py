@@ -67,7 +67,7 @@ def about_clauses(
             yield Problem("faults", 0, clause.id, message)
         for name, fault in faults.items():
             if by and clause.id in fault.clauses() and name not in by:
-                message = f"breaks {clause.id}, but no case that cites it separates the two"
+                message = f"breaks {clause.id}, but no case that cites that clause separates it"
                 yield Problem("faults", 0, name, message)
 
 

@@ -21,6 +21,10 @@ _LEAVES = ("linear", "layer_norm", "gelu", "residual_add")
 #: What each variant adds to the sentence of the fault, in the order in which they are given.
 WHERE = ("", "in the value alone", "in the gradient alone", "")
 
+#: Which variant has the mistake in the gradient alone, and which are no halves.
+GRADIENT = 2
+WHOLE = (0, 3)
+
 
 def variants(fault: type[Reference], mode: Mode) -> Iterator[Reference]:
     """The reference with the fault; for gradients, also with it in one half of each operation.

@@ -10,7 +10,7 @@ from functools import partial
 
 import numpy as np
 
-from conformance import Answer, Description, Rejected
+from conformance import Rejected
 from conformance.backends.numpy import NumpyBackend
 
 
@@ -242,77 +242,3 @@ class BindsItsGradient(NumpyBackend):
 
     def __init__(self):
         self.gelu_vjp = partial(backward)
-
-
-class Raw:
-    """A backend without ``Adapter``: ``answer`` returns whatever a subclass says."""
-
-    name = "raw"
-
-    def describe(self):
-        return Description(name="raw")
-
-    def answer(self, question):
-        return self.garbage(question)
-
-
-class AnswersNone(Raw):
-    def garbage(self, question):
-        return None
-
-
-class AnswersADict(Raw):
-    def garbage(self, question):
-        return {"y": question.arguments["x"]}
-
-
-class AnswersWithLists(Raw):
-    def garbage(self, question):
-        return Answer(outputs={"y": [1.0, 2.0], "x": [1.0]})
-
-
-class AnswersWithoutOutputs(Raw):
-    def garbage(self, question):
-        return Answer(outputs=None)
-
-
-class AnswersWithAnUnknownStatus(Raw):
-    def garbage(self, question):
-        return Answer(status="splendid")
-
-
-class AnswersWithAListForStatus(Raw):
-    def garbage(self, question):
-        return Answer(status=["outputs"])
-
-
-class AnswersWithoutText(Raw):
-    def garbage(self, question):
-        return Answer(status="error", message=object(), kind=object())
-
-
-class AnswersWithNothing(Raw):
-    def garbage(self, question):
-        return Answer()
-
-
-class RaisesInAnswer(Raw):
-    def garbage(self, question):
-        raise RaisesWhatCantBeShown.Unspeakable
-
-
-class ExitsInAnswer(Raw):
-    def garbage(self, question):
-        raise SystemExit(0)
-
-
-class TakesItsQuestionApart(Raw):
-    def garbage(self, question):
-        question.arguments.clear()
-        return Answer()
-
-
-class ReplacesItsArguments(Raw):
-    def garbage(self, question):
-        question.arguments["x"] = 5
-        return Answer()

@@ -39,6 +39,8 @@ class Fault(Reference):
     unseen: Mapping[str, str] = {}
     #: A mistake of rounding: evaluated in the precision of the question, not over exact numbers.
     native: bool = False
+    #: Such a mistake of which every implementation gives other values: known by the failing cases.
+    scattered: bool = False
     #: An answer that has nothing to do with the question: it breaks every clause alike.
     trivial: bool = False
 

@@ -87,7 +87,7 @@ class EpsRoundedToFloat32(Fault):
     unseen: Mapping[str, str] = {"float32": "epsilon is given in float32 there"}
 
     def root(self, variance: Node, eps: Node) -> Node:
-        rounded = np.float32(variance.tape.domain.magnitude(eps.value))
+        rounded = np.asarray(variance.tape.domain.magnitude(eps.value), dtype=np.float32)
         return sqrt(variance + eps.tape.floats(rounded.astype(np.float64)))
 
 
@@ -101,5 +101,3 @@ class ZeroVarianceGuarded(Fault):
         total = variance + eps
         one = total.tape.floats(np.ones(total.shape))
         return sqrt(where(total.magnitude() > 0, total, one))
-
-

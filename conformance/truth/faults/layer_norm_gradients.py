@@ -10,7 +10,6 @@ import numpy as np
 
 from conformance.truth.faults import Fault
 from conformance.truth.faults.layer_norm import EpsForgotten, SampleVariance
-from conformance.truth.functions import sqrt
 from conformance.truth.halves import halved
 from conformance.truth.pieces import average
 from conformance.truth.reference import Reference
@@ -35,9 +34,7 @@ class MeanTermTwice(Fault):
 
     def mean(self, x: Node) -> Node:
         width = x.shape[-1]
-        return (
-            super().mean(x).with_rule((x,), lambda g: (((g + g) / width).broadcast_to(x.shape),))
-        )
+        return super().mean(x).with_rule((x,), lambda g: (((g + g) / width).broadcast_to(x.shape),))
 
 
 class VarianceTermForgotten(Fault):

@@ -27,7 +27,7 @@ class WeightReread(Fault):
 
     breaks = "LIN-ORIENTATION"
     also = ("FF-ORIENTATION",)
-    mend = "Transpose the weight where the layout changes; reshaping it leaves the numbers in place."
+    mend = "Transpose the weight where the layout changes; reshaping leaves the numbers in place."
 
     def product(self, x: Node, weight: Node) -> Node:
         return x @ weight.reshape((weight.shape[1], weight.shape[0])).swap_last()

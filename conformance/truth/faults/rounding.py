@@ -19,6 +19,7 @@ class OnePassVariance(Fault):
     also = ("LN-POPULATION-VARIANCE", "LN-CONSTANT")
     mend = "Subtract the mean first, then square the deviations."
     native = True
+    scattered = True
 
     def layer_norm(self, x: Node, gamma: Node, beta: Node, *, eps: Node) -> Node:
         mean = self.mean(x)
@@ -33,6 +34,7 @@ class Tf32Products(Fault):
     also = ("LIN-GRAD-INPUT", "LIN-GRAD-WEIGHT")
     mend = "Ask the library for full products, such as matmul precision 'highest' or no TF32."
     native = True
+    scattered = True
 
     def product(self, x: Node, weight: Node) -> Node:
         return super().product(narrowed(x, 11), narrowed(weight, 11))
@@ -51,6 +53,7 @@ class Bfloat16Products(Fault):
     also = ("LIN-GRAD-INPUT", "LIN-GRAD-WEIGHT")
     mend = "Multiply in the precision of the arguments; no automatic mixed precision."
     native = True
+    scattered = True
 
     def product(self, x: Node, weight: Node) -> Node:
         return super().product(narrowed(x, 8), narrowed(weight, 8))
@@ -69,6 +72,7 @@ class Float32Products(Fault):
     also = ("LIN-GRAD-INPUT", "LIN-GRAD-WEIGHT")
     mend = "Multiply in float64 where the arguments are float64; JAX needs jax_enable_x64."
     native = True
+    scattered = True
     unseen: Mapping[str, str] = {"float32": "float32 is what is asked for there"}
 
     def product(self, x: Node, weight: Node) -> Node:
@@ -88,6 +92,7 @@ class NarrowTrunk(Fault):
     also = ("SUBLAYER-TRUNK",)
     mend = "Keep the residual stream in the precision of the computation."
     native = True
+    scattered = True
 
     def residual_add(self, x: Node, increment: Node) -> Node:
         return super().residual_add(narrowed(x, 8), increment)

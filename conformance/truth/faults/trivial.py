@@ -13,7 +13,7 @@ import numpy as np
 from conformance.truth.faults import Fault
 from conformance.truth.tape import Node, take
 
-_MEND = "Look whether the computation is reached at all, and whether its result is what is returned."
+_MEND = "Look whether the computation is reached at all, and whether its result is returned."
 
 
 class ZerosReturned(Fault):
@@ -69,9 +69,7 @@ class TransposedAnswer(Fault):
     trivial = True
 
     def deliver(self, outputs: Mapping[str, Node], arguments: Mapping[str, Any]) -> dict[str, Node]:
-        return {
-            name: node.swap_last() if node.ndim > 1 else node for name, node in outputs.items()
-        }
+        return {name: node.swap_last() if node.ndim > 1 else node for name, node in outputs.items()}
 
 
 class PreviousAnswer(Fault):

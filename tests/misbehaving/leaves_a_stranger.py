@@ -1,0 +1,13 @@
+"""Answers, and leaves a program behind that inherits nothing."""
+
+import os
+import subprocess
+
+from conformance.backends.numpy import NumpyBackend
+
+
+class LeavesAStranger(NumpyBackend):
+    def gelu(self, x):
+        sleep = ["sh", "-c", f"sleep {os.environ['SLEEP']} &"]
+        subprocess.run(sleep, env={}, start_new_session=True, check=True)
+        return super().gelu(x)
