@@ -18,6 +18,7 @@ from conformance.model import Diagnosis, Operation, Rejection, Undefined, Verdic
 from conformance.specification import Specification
 from conformance.specification import load as load_specification
 from conformance.truth import signature
+from conformance.truth.candidates import Candidate
 from conformance.truth.choose import choose
 from conformance.truth.evidence import (
     LIKELY,
@@ -29,7 +30,7 @@ from conformance.truth.evidence import (
     group,
     key_of,
 )
-from conformance.truth.explain import Candidate, Explainer, Failure
+from conformance.truth.explain import Explainer, Failure
 from conformance.truth.faults import catalogue
 from conformance.truth.hints import hint
 from conformance.truth.variants import WHERE

@@ -32,6 +32,9 @@ from conformance.specification import Specification
 #: How many judged cases are asked again at the end of a run, in reverse, for the same bits.
 REPEATED = 24
 
+#: How the line begins that diagnosis adds to a message.
+_DIAGNOSED = "\nno known mistake, but "
+
 #: Called with how many cases are judged, and how many are planned.
 Progress = Callable[[int, int], None]
 
@@ -70,8 +73,7 @@ class Session:
         """
         self._sample = _sample(len(planned))
         for (case, dtype), (verdict, answers) in zip(planned, kept, strict=False):
-            self._take(case, dtype, verdict, answers)
-            self._add(case, dtype, verdict, answers)
+            self._add(case, dtype, self._take(case, dtype, verdict, answers), answers)
         try:
             complete = self._judge_rest(planned, progress) and self._repeat_all(planned)
         except KeyboardInterrupt:
@@ -121,13 +123,20 @@ class Session:
             self._note_failure(verdict, case, questions, answers)
         return verdict, answers
 
-    def _take(self, case: Case, dtype: Dtype, verdict: Verdict, answers: dict[str, Answer]) -> None:
-        """Note a failure of an earlier run as if it were of this one."""
-        if verdict.verdict == "fail":
+    def _take(
+        self, case: Case, dtype: Dtype, verdict: Verdict, answers: dict[str, Answer]
+    ) -> Verdict:
+        """A verdict of an earlier run as it was before its diagnosis, a failure noted as one."""
+        judged, found, _ = verdict.message.rpartition(_DIAGNOSED)
+        message = judged if found else verdict.message
+        verdict = msgspec.structs.replace(verdict, message=message, diagnosis=None, because=None)
+        answered = all(answer.status in {"outputs", "rejected"} for answer in answers.values())
+        if verdict.verdict == "fail" and answered:
             operation = self.spec.operations[case.operation]
             asked = {call: question(case, operation, call, dtype, answers) for call in answers}
             questions = {call: each for call, each in asked.items() if each is not None}
             self._note_failure(verdict, case, questions, answers)
+        return verdict
 
     def _add(self, case: Case, dtype: Dtype, verdict: Verdict, answers: dict[str, Answer]) -> None:
         """Keep the answers, then the verdict: whatever interrupts, none is without answers."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
+from conformance.truth.candidates import Candidate
 from conformance.truth.evidence import Explained, Key
-from conformance.truth.explain import Candidate
 from conformance.truth.faults import catalogue
 
 #: Whether passing cases speak against a candidate that explains these failures.

@@ -14,9 +14,9 @@ from conformance.frozen import CaseTruth, Truth
 from conformance.model import Case, Operation, Relations, Values, Verdict
 from conformance.precision import Dtype
 from conformance.specification import Specification
+from conformance.truth.candidates import Candidate, contradicted
 from conformance.truth.domains import Doubles
 from conformance.truth.evaluate import Impossible, evaluate_case
-from conformance.truth.explain import Candidate, contradicted
 from conformance.truth.faults import Fault, catalogue
 from conformance.truth.rules import recording, replaced
 from conformance.truth.tape import Tape

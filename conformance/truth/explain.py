@@ -1,4 +1,4 @@
-"""Whether a fault gives the answers that came, and whether passing answers speak against it.
+"""Whether a fault gives the answers that came.
 
 A fault explains an answer when the answer lies within the bound, plus the fault's own bound, of
 what the fault gives, and not within the bound of the truth.
@@ -8,36 +8,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache
 from typing import TypeAlias
 
 import msgspec
 import numpy as np
 
-from conformance.errors import Rejected
 from conformance.frozen import CaseTruth
-from conformance.model import (
-    Answer,
-    Case,
-    Mode,
-    Question,
-    Rejection,
-    Relations,
-    Undefined,
-    Values,
-    Verdict,
-)
-from conformance.precision import PRECISIONS, Dtype
+from conformance.model import Answer, Case, Mode, Question, Rejection, Undefined, Verdict
+from conformance.precision import PRECISIONS
 from conformance.truth.bounds import first_order
+from conformance.truth.candidates import Candidate, results_of
 from conformance.truth.domains import Doubles
-from conformance.truth.evaluate import Impossible, Results, evaluate_case
+from conformance.truth.evaluate import Results
 from conformance.truth.faults import catalogue
-from conformance.truth.native import Native
 from conformance.truth.reference import Reference
 from conformance.truth.rules import recording, replaced
 from conformance.truth.tape import Node, Tape
-from conformance.truth.variants import GRADIENT, WHOLE, variants
-from conformance.truth.visibility import SEPARATES, distance
+from conformance.truth.variants import variants
 
 #: Call and output.
 _Place: TypeAlias = tuple[str, str]
@@ -58,66 +45,6 @@ class Failure:
         """The name of the operation's output."""
         question = next(iter(self.questions.values()))
         return next(iter(question.outputs or question.upstream))
-
-
-@dataclass(frozen=True)
-class Candidate:
-    """A fault, and in which of its ``variants`` it was made."""
-
-    fault: str
-    variant: int
-
-    @property
-    def whole(self) -> bool:
-        """Whether value and gradient have it alike."""
-        return self.variant in WHOLE
-
-    def reference(self, mode: Mode) -> Reference:
-        """The reference that makes the mistake; a mistake of the gradient alone has no values."""
-        fault = catalogue()[self.fault]
-        if self.variant == 0:
-            return fault()  # a new one for each case: it may remember what it gave before
-        return _part(self.fault, self.variant, mode)
-
-    def results(self, case: Case, output: str, dtype: Dtype) -> Results | None:
-        """The results of ``case`` with the mistake; None where it refuses, or can't be made."""
-        native = catalogue()[self.fault].native
-        tape = Tape(Native(dtype) if native else Doubles())
-        return _results(self.reference(case.mode), tape, case, output)
-
-
-@cache
-def _part(name: str, variant: int, mode: Mode) -> Reference:
-    found = list(variants(catalogue()[name], mode))
-    if variant < len(found):
-        return found[variant]
-    return Reference() if variant == GRADIENT else found[0]
-
-
-def _results(reference: Reference, tape: Tape, case: Case, output: str) -> Results | None:
-    try:
-        with np.errstate(all="ignore"):
-            return evaluate_case(reference, tape, case, output)
-    except (Rejected, Impossible):
-        return None
-
-
-def contradicted(
-    candidate: Candidate, case: Case, output: str, truth: CaseTruth, dtype: Dtype
-) -> bool:
-    """Whether ``case``, which passed, would have failed if ``candidate`` were made there.
-
-    ``output`` names the output of the operation; ``truth`` is empty where no values are due.
-    """
-    results = candidate.results(case, output, dtype)
-    if results is None:
-        return not isinstance(case.expectation, Rejection | Undefined)
-    got = {place: node.value for place, node in results.items()}
-    if isinstance(case.expectation, Undefined):
-        return bool(np.any(np.isfinite(got["", case.expectation.output])))
-    if not isinstance(case.expectation, Values | Relations):
-        return True
-    return distance(case, truth, got, dtype) > SEPARATES
 
 
 class Explainer:
@@ -162,14 +89,14 @@ def _candidates(failure: Failure) -> Iterator[Candidate]:
     """Every candidate that changes a rule which the case comes to, and has something to change."""
     case, output = failure.case, failure.output
     reference, reached = recording()
-    _results(reference, Tape(Doubles()), case, output)
+    results_of(reference, Tape(Doubles()), case, output)
     values = msgspec.structs.replace(case, mode="evaluate")
-    right = _bits(_results(Reference(), Tape(Doubles()), values, output))
+    right = _bits(results_of(Reference(), Tape(Doubles()), values, output))
     for name, fault in catalogue().items():
         if not replaced(fault) & reached:
             continue
         yield Candidate(name, 0)
-        wrong = _bits(_results(fault(), Tape(Doubles()), values, output))
+        wrong = _bits(results_of(fault(), Tape(Doubles()), values, output))
         if case.mode == "vjp" and (fault.native or wrong != right):  # else there are no two halves
             for variant in range(1, len(list(variants(fault, case.mode)))):
                 yield Candidate(name, variant)
