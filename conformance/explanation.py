@@ -31,9 +31,9 @@ from conformance.specification import Specification
 from conformance.truth.balls import NotProven, decimal
 from conformance.truth.derivation import Step, derive
 from conformance.truth.evaluate import Impossible
-from conformance.truth.faults import catalogue
+from conformance.truth.faults import Fault, catalogue
 from conformance.truth.freeze import freeze_case, thaw
-from conformance.truth.kills import SEPARATES, effect
+from conformance.truth.kills import SEPARATES, Effects
 from conformance.truth.prove import Proof, prove, prove_values
 
 #: Digits shown of a quantity, and elements shown of a tensor, before the rest is left out.
@@ -183,7 +183,8 @@ def _answers(case: Case, specification: Specification, backend: Connection) -> I
         twin = Answer()  # alone, a rejection is shown as if its twin had been answered
         verdict = judge.verdict(case, dtype, truth, answers, twin)
         failure = Failure(verdict, case, truth, questions, answers)
-        (verdict,) = diagnose([failure] * (verdict.verdict == "fail"), [verdict], {})
+        failures = [failure] * (verdict.verdict == "fail")
+        (verdict,) = diagnose(failures, [verdict], specification.operations)
         yield from (f"    {line}" for line in failure_text(verdict).splitlines())
         yield ""
 
@@ -205,8 +206,9 @@ def _mistakes(case: Case, operation: Operation) -> Iterator[str]:
         proof = prove(case, operation)
         truth = thaw(freeze_case(case, proof))
     found = []
+    effects = Effects(case, operation, proof, truth)
     for fault in catalogue().values():
-        sizes = effect(case, operation, proof, truth, fault)
+        sizes = effects.of(fault)
         if any(size > SEPARATES for size in sizes.values()):
             found.append((max(sizes.values()), fault, sizes))
     if not found:
@@ -223,7 +225,9 @@ def _multiple(size: float) -> str:
     return "another form" if size >= 1e299 else f"{size:.3g}"
 
 
-def _wrong_values(case: Case, operation: Operation, fault: Any) -> str:
+def _wrong_values(case: Case, operation: Operation, fault: type[Fault]) -> str:
+    if fault.native:
+        return "a mistake of rounding: each implementation gives other values"
     try:
         values: Mapping[tuple[str, str], np.ndarray] = prove_values(case, operation, fault()).values
     except Rejected as rejected:
