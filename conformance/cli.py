@@ -45,7 +45,9 @@ def cli() -> None:
 
 @cli.command()
 @click.argument("backends", nargs=-1, metavar="[BACKEND]...")
-@click.option("--select", multiple=True, metavar="PATTERN", help="A glob, or a part of a case id.")
+@click.option(
+    "--select", multiple=True, metavar="PATTERN", help="A glob, or a part of an id; repeatable."
+)
 @click.option(
     "--dtype",
     "dtypes",
@@ -133,7 +135,7 @@ def run(
 
 @cli.command("list")
 @click.argument("what", type=click.Choice(["cases", "operations", "clauses", "faults", "backends"]))
-@click.option("--select", multiple=True, metavar="PATTERN", help="Only cases; as for run.")
+@click.option("--select", multiple=True, metavar="PATTERN", help="Only of cases; as for run.")
 @_json_option
 @_spec_option
 def list_(what: str, select: tuple[str, ...], as_json: bool, spec: Path) -> None:
@@ -205,7 +207,8 @@ def init(file: Path, base: str | None) -> None:
     from conformance.specification import load
 
     write_adapter(file, load().operations, base)
-    click.echo(f"wrote {file}; now: conformance run ./{file}")
+    path = file if file.is_absolute() else f"./{file}"
+    click.echo(f"wrote {file}; now: conformance run {path}")
 
 
 @cli.command()

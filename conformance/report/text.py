@@ -82,6 +82,12 @@ def _first_line(verdict: Verdict) -> str:
     return verdict.message.strip().partition("\n")[0][:200]
 
 
+def _further_lines(verdict: Verdict, most: int = 3) -> list[str]:
+    """What a message says after its first line, such as what can be said of an unknown mistake."""
+    further = visible(verdict.message.strip()).split("\n")[1 : 1 + most]
+    return [line[:200] for line in further]
+
+
 def _values(verdict: Verdict) -> str:
     """``y[0, 1]: got 0.7, want 0.9``, as far as it is known."""
     element = verdict.output or ""
@@ -226,6 +232,7 @@ def _details(cause: RootCause) -> list[str]:
     lines.append(f"worst: {place(cause.worst)}")
     if cause.diagnosis is None and (message := _first_line(cause.worst)):
         lines.append(message)
+        lines += [f"| {line}" for line in _further_lines(cause.worst)]
     if told := "; ".join(part for part in (_values(cause.worst), _error(cause.worst)) if part):
         lines.append(told)
     return [f"   {line}" for line in lines]
