@@ -18,7 +18,7 @@ import msgspec
 import numpy as np
 
 from conformance.errors import UsageError
-from conformance.harness.arrays import NUMBERS, blank
+from conformance.harness.arrays import blank, number_name
 from conformance.model import Answer
 
 
@@ -106,13 +106,13 @@ def _array_header(count: int) -> bytes:
 def _packed(value: np.ndarray) -> dict[str, Any]:
     name = value.dtype.str.replace(">", "<")
     raw = b""
-    if value.dtype.name in NUMBERS:
+    if number_name(value.dtype):
         raw = np.ascontiguousarray(value, dtype=value.dtype.newbyteorder("<")).tobytes()
     return {"dtype": name, "shape": list(value.shape), "data": raw}
 
 
 def _unpacked(packed: dict[str, Any]) -> np.ndarray:
     dtype = np.dtype(packed["dtype"])
-    if dtype.name not in NUMBERS:
+    if not number_name(dtype):
         return blank(dtype, packed["shape"])
     return np.frombuffer(packed["data"], dtype).reshape(packed["shape"])

@@ -90,21 +90,37 @@ def _judge(
 
 
 def _judge_beside(due: Rejection | Undefined, answer: Answer, twin: Answer | None) -> Finding:
-    """A rejection or an undefined output; it counts only if the valid twin was answered."""
-    if isinstance(due, Undefined) and answer.status == "outputs":
-        output = answer.outputs.get(due.output)
-        if output is None or output.dtype.kind != "f" or bool(np.any(np.isfinite(output))):
-            shown = "nothing" if output is None else _shown(output)
-            return Finding("fail", f"{due.output} has no value here, got {shown}")
-    elif answer.status != "rejected":
-        return Finding("fail", f"accepted what must be rejected ({due_kind(due)})")
+    """A rejection or an undefined output; it counts only if the valid twin was answered.
+
+    An output without a value is not finite anywhere, and has the form that the twin's has.
+    """
     if twin is None or twin.status != "outputs":
-        return Finding("fail", f"does not count: the valid case {due.beside} was not answered")
+        if answer.status == "rejected":
+            message = f"does not count: the valid case {due.beside} was not answered"
+            return Finding("fail", message)
+    elif isinstance(due, Undefined) and answer.status == "outputs":
+        return _judge_undefined(due.output, answer.outputs, twin.outputs)
+    if answer.status != "rejected":
+        return Finding("fail", f"accepted what must be rejected ({due_kind(due)})")
     if isinstance(due, Undefined):
         return Finding("pass")
     right = None if answer.kind is None else answer.kind == due.kind
     message = "" if right is not False else f"rejected as {answer.kind}, not as {due.kind}"
     return Finding("pass", message, kind_right=right)
+
+
+def _judge_undefined(name: str, outputs: Mapping[str, Any], twins: Mapping[str, Any]) -> Finding:
+    """Nothing finite, in an array like the twin's, or else it says nothing of this output."""
+    output, like = outputs.get(name), twins.get(name)
+    if output is None:
+        return Finding("fail", f"{name} is absent", output=name)
+    if like is None or output.shape != like.shape or output.dtype != like.dtype:
+        form = "nothing" if like is None else f"{like.dtype} of shape {list(like.shape)}"
+        got = f"{output.dtype} of shape {list(output.shape)}"
+        return Finding("fail", f"{name} is {got}, beside {form}", output=name)
+    if not output.size or bool(np.any(np.isfinite(output))):
+        return Finding("fail", f"{name} has no value here, got {_shown(output)}", output=name)
+    return Finding("pass")
 
 
 def due_kind(due: Rejection | Undefined) -> str:

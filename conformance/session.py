@@ -13,7 +13,7 @@ import msgspec
 from conformance import judge
 from conformance.answers import AnswerFile
 from conformance.frozen import Truth
-from conformance.harness.arrays import NUMBERS
+from conformance.harness.arrays import number_name
 from conformance.harness.connection import Connection
 from conformance.model import (
     Answer,
@@ -169,7 +169,7 @@ class Session:
         answers: dict[str, Answer],
     ) -> None:
         arrays = [array for answer in answers.values() for array in answer.outputs.values()]
-        if not all(array.dtype.name in NUMBERS for array in arrays):
+        if not all(number_name(array.dtype) for array in arrays):
             return  # no mistake in numbers explains what has none
         values = isinstance(case.expectation, Values | Relations)
         self.failures.append(
@@ -183,14 +183,14 @@ class Session:
         )
 
     def _twin(self, case: Case, dtype: Dtype) -> Answer | None:
-        """The answer to the valid case beside a rejection; its outputs are not kept."""
+        """The answer to the valid case beside a rejection; asked once in each dtype."""
         if not isinstance(case.expectation, Rejection | Undefined):
             return None
         beside = case.expectation.beside
         key = (beside, dtype)
         if key not in self.twins:
             _, answers = self._ask(self.spec.cases[beside], dtype)
-            self.twins[key] = msgspec.structs.replace(answers[""], outputs={})
+            self.twins[key] = answers[""]
         return self.twins[key]
 
     def _repeat(

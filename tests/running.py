@@ -8,9 +8,9 @@ import time
 import uuid
 from dataclasses import dataclass
 from pathlib import Path
-from xml.etree import ElementTree as ET
 
 import pytest
+import xmlschema
 
 from conformance import cli
 from conformance.model import Report
@@ -18,6 +18,7 @@ from conformance.report import json
 from conformance.report.files import file_name
 
 MISBEHAVING = Path(__file__).parent / "misbehaving"
+JUNIT = xmlschema.XMLSchema(Path(__file__).parent / "junit.xsd")
 
 
 def own_cache(patch, factory):
@@ -66,11 +67,11 @@ def command(monkeypatch, capsys, folder, *arguments):
 
 
 def read_reports(paths):
-    """Reports, by name of the backend; each is whole in JSON, and beside it in XML and Markdown."""
+    """Reports by name of the backend, each whole in JSON, valid in XML, and there in Markdown."""
     reports = {}
     for path in sorted(paths):
         report = json.decode(path.read_bytes())
-        ET.parse(path.with_suffix(".xml"))  # noqa: S314 -- our own
+        JUNIT.validate(path.with_suffix(".xml"))
         assert path.with_suffix(".md").read_text(encoding="utf-8")
         assert path.stem == file_name(report.backend.name)
         reports[report.backend.name] = report

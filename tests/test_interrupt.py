@@ -7,11 +7,9 @@ import signal
 import subprocess
 import sys
 from contextlib import contextmanager
-from pathlib import Path
 
 import msgspec
 import pytest
-import xmlschema
 
 import conformance
 from conformance.backends.numpy import NumpyBackend
@@ -26,7 +24,6 @@ SELECTED = [
     for name in ("gradients-far", "pair", "shoulders", "negative-side", "rank-three", "near-zero")
     for argument in ("--select", f"gelu/{name}")
 ]
-JUNIT = xmlschema.XMLSchema(Path(__file__).parent / "junit.xsd")
 
 
 @pytest.fixture(autouse=True)
@@ -98,8 +95,6 @@ def interrupted(run, sent, folder):
     assert run.returncode == 130
     assert "Traceback" not in told
     reports = reports_in(folder)
-    for path in folder.glob("*.xml"):
-        JUNIT.validate(path)
     names = [name for name, report in reports.items() if report.run < report.planned]
     assert told.endswith(" partial; the same command with --resume goes on\n")
     assert all(name in told for name in names)

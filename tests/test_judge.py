@@ -216,12 +216,16 @@ def test_accepting_what_must_be_rejected_fails():
         (answer(math.nan, 0.0), False),
         (answer(0.0, 0.0), False),
         (Answer(outputs={}), False),
+        (answer(), False),
+        (answer(math.nan), False),
+        (answer(math.nan, math.nan, dtype="float32"), False),
+        (Answer(outputs={"y": np.array(["nan", "nan"], dtype=object)}), False),
     ],
 )
 def test_an_undefined_output_is_never_a_finite_number(got, passes):
-    """Raising or non-finite everywhere is right where there is no value; one finite is not."""
+    """Raising, or nothing finite in the twin's form, is right where there is no value."""
     undefined = Undefined(output="y", beside="family/twin")
-    verdict = judged(got, None, expectation=undefined, twin=answer(1.0))
+    verdict = judged(got, None, expectation=undefined, twin=answer(1.0, 2.0))
     assert (verdict.verdict == "pass") is passes
 
 

@@ -8,7 +8,7 @@ from typing import Any, get_args
 import msgspec
 import numpy as np
 
-from conformance.harness.arrays import MOST_NUMBERS, NUMBERS, blank
+from conformance.harness.arrays import MOST_NUMBERS, blank, number_name
 from conformance.harness.wording import tame, told
 from conformance.model import Answer, Backend, Question, Status
 
@@ -78,7 +78,7 @@ def _arrays(outputs: Mapping[str, Any]) -> str:
 
 
 def _own(value: np.ndarray) -> np.ndarray:
-    if value.dtype.name in NUMBERS:
+    if number_name(value.dtype):
         return np.array(value, dtype=value.dtype.newbyteorder("="))
     # Records, and the numbers of other libraries, are so many bytes each.
     dtype = np.dtype(value.dtype.str) if value.dtype.kind == "V" else value.dtype

@@ -18,7 +18,7 @@ from conformance.truth.native import Native
 from conformance.truth.reference import Reference
 from conformance.truth.tape import Tape
 from conformance.truth.variants import GRADIENT, WHOLE, variants
-from conformance.truth.visibility import SEPARATES, distance
+from conformance.truth.visibility import LARGE, SEPARATES, distance
 
 
 @dataclass(frozen=True)
@@ -79,4 +79,5 @@ def contradicted(
         return bool(np.any(np.isfinite(got["", case.expectation.output])))
     if not isinstance(case.expectation, Values | Relations):
         return True
-    return distance(case, truth, got, dtype) > SEPARATES
+    limit = LARGE if catalogue()[candidate.fault].native else SEPARATES
+    return distance(case, truth, got, dtype) > limit

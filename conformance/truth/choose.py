@@ -24,7 +24,7 @@ def choose(explained: Explained, near: Refuted, anywhere: Refuted) -> list[Candi
     chosen: list[Candidate] = []
     while open_:
         alike, keys = _widest(_reach(open_), near, anywhere)
-        chosen += alike
+        chosen += _known(alike, chosen)
         open_ = {key: found for key, found in open_.items() if key not in keys}
     return chosen
 
@@ -41,6 +41,12 @@ def _widest(
         alike = _best(alike, lambda each: anywhere(each, reach[each]))
         alike = _best(alike, lambda each: not each.whole)
     return sorted(alike, key=_place), reach[best]
+
+
+def _known(candidates: list[Candidate], chosen: list[Candidate]) -> list[Candidate]:
+    """Of the candidates those whose fault is chosen already, or all where none is."""
+    faults = {each.fault for each in chosen}
+    return _best(candidates, lambda each: each.fault not in faults)
 
 
 def _reach(open_: Explained) -> dict[Candidate, frozenset[Key]]:

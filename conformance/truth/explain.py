@@ -24,7 +24,8 @@ from conformance.truth.faults import catalogue
 from conformance.truth.reference import Reference
 from conformance.truth.rules import recording, replaced
 from conformance.truth.tape import Node, Tape
-from conformance.truth.variants import variants
+from conformance.truth.variants import VALUE, variants
+from conformance.truth.visibility import distance
 
 #: Call and output.
 _Place: TypeAlias = tuple[str, str]
@@ -73,6 +74,8 @@ class Explainer:
         if not found and not only_known:
             self._candidates = self._candidates or list(_candidates(failure))
             found = {each for each in self._candidates if self._explains(each, failure)}
+        if failure.case.mode == "evaluate":  # where there is no gradient to tell the two apart
+            found |= {Candidate(each.fault, VALUE) for each in found if each.whole}
         known |= found
         return frozenset(found)
 
@@ -82,7 +85,12 @@ class Explainer:
         key = (candidate, dtype if native else "")
         if key not in self._results:
             self._results[key] = candidate.results(failure.case, failure.output, dtype)
-        return _gives(self._results[key], failure)
+        results = self._results[key]
+        if results is not None and failure.truth:
+            given = {place: node.value for place, node in results.items()}
+            if distance(failure.case, failure.truth, given, dtype) <= 1:
+                return False  # it would not have failed
+        return _gives(results, failure)
 
 
 def _candidates(failure: Failure) -> Iterator[Candidate]:

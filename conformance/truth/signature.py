@@ -14,10 +14,7 @@ from dataclasses import dataclass
 from conformance.model import Verdict
 from conformance.truth.evidence import Evidence
 from conformance.truth.faults import catalogue
-from conformance.truth.visibility import BEYOND
-
-#: Beyond this D every implementation with the mistake should fail.
-LARGE = 8.0
+from conformance.truth.visibility import BEYOND, LARGE
 
 #: This share of the cases with a large D must fail.
 MOST = 0.75
@@ -45,22 +42,29 @@ class Seen:
 def fitting(evidence: Evidence, verdicts: Sequence[Verdict]) -> list[str]:
     """The mistakes of rounding that fit the verdicts of one group, the best fit first.
 
-    A failure that another fault explains says nothing here.
+    None where some of the failures have another reason: then the others may have it too.
     """
+    judged = [verdict for verdict in verdicts if verdict.verdict in {"pass", "fail"}]
     fits: list[tuple[float, str]] = []
     for name, fault in catalogue().items():
-        if not fault.scattered:
+        if not fault.scattered or any(_otherwise(verdict, name) for verdict in judged):
             continue
-        seen: dict[str, Seen] = {}
-        for verdict in verdicts:
-            others = {each.fault for each in verdict.diagnosis or ()} - {name}
-            size = evidence.size(verdict, fault)
-            if size is not None and verdict.verdict in {"pass", "fail"} and not others:
-                seen[verdict.case] = Seen(size, verdict.verdict == "fail", verdict.ratio)
+        seen = {
+            verdict.case: Seen(size, verdict.verdict == "fail", verdict.ratio)
+            for verdict in judged
+            for size in [evidence.size(verdict, fault)]
+            if size is not None
+        }
         gap = misfit(seen)
         if matches(seen) and gap <= FIT:
             fits.append((gap, name))
     return [name for _, name in sorted(fits)]
+
+
+def _otherwise(verdict: Verdict, name: str) -> bool:
+    """Whether a verdict failed without being measured, or by a fault that is not ``name``."""
+    others = {each.fault for each in verdict.diagnosis or ()} - {name}
+    return verdict.verdict == "fail" and (bool(others) or verdict.ratio is None)
 
 
 def matches(seen: Mapping[str, Seen]) -> bool:

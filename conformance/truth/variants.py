@@ -21,7 +21,8 @@ _LEAVES = ("linear", "layer_norm", "gelu", "residual_add")
 #: What each variant adds to the sentence of the fault, in the order in which they are given.
 WHERE = ("", "in the value alone", "in the gradient alone", "")
 
-#: Which variant has the mistake in the gradient alone, and which are no halves.
+#: Which variant has the mistake in the value alone, in the gradient alone, and which are no halves.
+VALUE = 1
 GRADIENT = 2
 WHOLE = (0, 3)
 

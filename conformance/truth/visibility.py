@@ -20,6 +20,10 @@ from conformance.truth.tape import Tape
 #: More than this multiple of the bound, and a case separates a fault.
 SEPARATES = 2.0
 
+#: Beyond this D every implementation that makes a mistake of rounding should fail: what each of
+#: them gives is its own, so that twice the bound is not enough to tell.
+LARGE = 8.0
+
 #: D of an effect that no bound could hide: another shape, no answer, an answer where none is due.
 BEYOND = 1e300
 
