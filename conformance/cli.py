@@ -6,6 +6,7 @@ Only click is imported when the command starts; everything else when a command n
 from __future__ import annotations
 
 import os
+import shlex
 import signal
 import sys
 from pathlib import Path
@@ -207,8 +208,8 @@ def init(file: Path, base: str | None) -> None:
     from conformance.specification import load
 
     write_adapter(file, load().operations, base)
-    path = file if file.is_absolute() else f"./{file}"
-    click.echo(f"wrote {file}; now: conformance run {path}")
+    path = str(file) if file.is_absolute() else f"./{file}"
+    click.echo(f"wrote {file}; now: conformance run {shlex.quote(path)}")
 
 
 @cli.command()

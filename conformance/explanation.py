@@ -222,7 +222,7 @@ def _mistakes(case: Case, operation: Operation) -> Iterator[str]:
 
 
 def _multiple(size: float) -> str:
-    return "another form" if size >= 1e299 else f"{size:.3g}"
+    return "beyond any bound" if size >= 1e299 else f"{size:.3g}"
 
 
 def _wrong_values(case: Case, operation: Operation, fault: type[Fault]) -> str:

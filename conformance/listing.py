@@ -9,7 +9,16 @@ from pathlib import Path
 from typing import Any
 
 from conformance.errors import UsageError
-from conformance.model import Case, FromOutput, Rejection, Relations, Tensor, Undefined, Values
+from conformance.model import (
+    Case,
+    FromOutput,
+    Operation,
+    Rejection,
+    Relations,
+    Tensor,
+    Undefined,
+    Values,
+)
 from conformance.specification import Specification, load
 
 Row = dict[str, Any]
@@ -31,11 +40,20 @@ def rows(what: str, spec: Path, select: Iterable[str] = ()) -> list[Row]:
         ]
     return [
         {
-            "operation": f"{name}({', '.join((*op.arguments, *op.attributes))})",
+            "operation": signature(op),
             "summary": op.summary,
         }
-        for name, op in specification.operations.items()
+        for op in specification.operations.values()
     ]
+
+
+def signature(operation: Operation) -> str:
+    """``layer_norm(x, gamma, beta, *, eps)``, as a method of an adapter has it after self."""
+    arguments = [
+        f"{name}=None" if rule.optional else name for name, rule in operation.arguments.items()
+    ]
+    attributes = ["*", *operation.attributes] if operation.attributes else []
+    return f"{operation.name}({', '.join((*arguments, *attributes))})"
 
 
 def _case_row(case: Case) -> Row:

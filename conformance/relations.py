@@ -163,7 +163,7 @@ def _less(relation: Less, outputs: Outputs, truth: CaseTruth, dtype: Dtype) -> M
     value = float(ratio[index])
     message = f"{name} is not less than {relation.than}" if not value <= 1 else ""
     return Measured(
-        value, message, name, index, str(got[index]), str(relation.than), float(bound[index])
+        value, message, name, index, str(got[index]), f"< {relation.than}", float(bound[index])
     )
 
 

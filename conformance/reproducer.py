@@ -53,8 +53,8 @@ def _lines(case: Case, specification: Specification, dtype: Dtype) -> Iterator[s
     yield ""
     yield ""
     yield f"def {name}({leading}{arguments}):"
-    yield "    ...  # your implementation here; return a dict of arrays by name"
-    yield f"    return {{{', '.join(f'{key[1]!r}: ...' for key in truth)}}}"
+    wanted = ", ".join(key[1] for key in truth)
+    yield f'    raise NotImplementedError("return a dict of arrays: {wanted}")'
     yield ""
     yield ""
     yield f"got = {name}({leading}{arguments})"

@@ -14,7 +14,7 @@ from conformance.answers import AnswerFile
 from conformance.errors import UsageError
 from conformance.harness.connection import Connection, InProcess
 from conformance.harness.load import load
-from conformance.harness.names import check_name, default_names
+from conformance.harness.names import check_name, check_names, default_names
 from conformance.harness.process import ChildBackend
 from conformance.harness.spawn import Spawned
 from conformance.model import VERDICTS, Backend, Case, Report, Verdict
@@ -85,6 +85,7 @@ def run(
             known = "`conformance list cases` shows the ids"
             raise NothingSelected(f"no case matches {', '.join(patterns)}", known)
         names = backends or default_names()
+        check_names(name for name in names if isinstance(name, str))
         connections = [connect(name, how, spawned or {}, stack) for name in names]
         _refuse_equal_names(connections)
         plan = _Plan(spec, patterns, cases, tuple(dtypes), folder, how)

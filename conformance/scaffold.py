@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -11,9 +12,9 @@ from conformance.model import ArgumentRule, Operation
 
 _HEAD = '''"""{title}: an adapter for decoder-conformance.
 
-Judge it:             conformance run ./{file}
-One operation:        conformance run ./{file} --select residual
-What a case asks:     conformance show residual/one-token
+Judge it:             conformance run {command}
+One operation:        conformance run {command} --select residual
+What a case asks:     conformance show residual/rank-four
 
 Each operation is a method, in the arrays of your library. A method that is not there is
 unsupported, not wrong: take the comment signs from the next one when you get to it. A weight is
@@ -95,7 +96,7 @@ def adapter_text(path: Path, operations: Mapping[str, Operation], base: str | No
         imports = [f"from conformance.backends.{base} import {_BASES[base]}"]
     text = _HEAD.format(
         title=path.stem,
-        file=path.name,
+        command=shlex.quote(f"./{path.name}"),
         imports="\n".join(imports),
         name=name,
         base=_BASES[base] if base else "conformance.Adapter",

@@ -116,8 +116,8 @@ def test_the_reproducer_is_a_file_that_needs_only_numpy(tmp_path, case, body, pa
     """With an implementation filled in, the printed file says passes or fails by itself."""
     source = reproducer(SPEC.cases[case], SPEC, "float64")
     lines = source.splitlines()
-    start = lines.index("    ...  # your implementation here; return a dict of arrays by name")
-    lines[start : start + 2] = [f"    {body}"]
+    start = lines.index('    raise NotImplementedError("return a dict of arrays: y")')
+    lines[start] = f"    {body}"
     path = tmp_path / "reproduce.py"
     path.write_text("from math import erfc\n" + "\n".join(lines))
     command = [sys.executable, "-I", str(path)]

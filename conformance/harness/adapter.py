@@ -16,7 +16,9 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
+from difflib import get_close_matches
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -74,14 +76,7 @@ class Adapter:
             versions=self.versions(),
             device=self.device,
             dtypes=self.dtypes,
-            operations=tuple(
-                name
-                for name in dir(type(self))
-                if not name.startswith("_")
-                and not name.endswith("_vjp")
-                and not hasattr(Adapter, name)
-                and callable(getattr(type(self), name))
-            ),
+            operations=tuple(name for name in self._public() if not name.endswith("_vjp")),
         )
 
     def answer(self, question: Question) -> Answer:
@@ -96,7 +91,7 @@ class Adapter:
         by_hand = self._by_hand(question)
         method = by_hand or self._method(question)
         if method is None:
-            return Answer(status="unsupported", message=f"no method for {_wanted(question)}")
+            return Answer(status="unsupported", message=self._missing(question))
         mismatch = _signature_mismatch(method, question, ("upstream",) if by_hand else ())
         if mismatch:
             return Answer(status="error", message=mismatch)
@@ -109,7 +104,7 @@ class Adapter:
             except MemoryError:
                 raise  # out of memory is a crash, wherever it shows
             except Exception as error:  # whatever an implementation raises is its answer
-                return Answer(status=self._status_of(error), message=told(error))
+                return self._raised(error)
             return self._collect(question, result)
 
     # ------------------------------------------------------------------------------------- inside
@@ -118,6 +113,32 @@ class Adapter:
         method = getattr(self, question.operation, None)
         usable = callable(method) and (question.mode == "evaluate" or self.vjp is not None)
         return method if usable else None
+
+    def _missing(self, question: Question) -> str:
+        """What is not there, and what there is under a name that looks like a slip."""
+        wanted = question.operation
+        if question.mode == "vjp" and hasattr(self, wanted):
+            wanted += "_vjp"
+        names = [
+            name
+            for name in self._public()
+            if name != question.operation
+            and not name.startswith(wanted)
+            # a gradient beside its operation is meant as it is
+            and not (name.endswith("_vjp") and hasattr(self, name.removesuffix("_vjp")))
+        ]
+        near = get_close_matches(wanted, names, n=1, cutoff=0.75)
+        return f"no method for {_wanted(question)}" + "".join(f"; there is {n}" for n in near)
+
+    def _public(self) -> list[str]:
+        """The methods that a subclass has added."""
+        return [
+            name
+            for name in dir(type(self))
+            if not name.startswith("_")
+            and not hasattr(Adapter, name)
+            and callable(getattr(type(self), name))
+        ]
 
     def _by_hand(self, question: Question) -> Callable[..., Any] | None:
         """The gradient that is asked for, where it is written by hand and there is a value."""
@@ -174,12 +195,13 @@ class Adapter:
             outputs[name] = array
         return Answer(outputs=outputs)
 
-    def _status_of(self, error: Exception) -> Any:
-        """``error`` for a slip in the adapter's own lines, ``rejected`` for anything else."""
-        if not isinstance(error, _SLIPS):
-            return "rejected"
+    def _raised(self, error: Exception) -> Answer:
+        """An error, with its line, for a slip in the adapter's own lines; else a rejection."""
+        file, line = _raised_at(error)
         own = {_source(cls) for cls in type(self).__mro__ if cls not in (Adapter, object)}
-        return "error" if _raised_in(error) in own else "rejected"
+        if isinstance(error, _SLIPS) and file in own:
+            return Answer(status="error", message=f"{told(error)} ({Path(file).name}:{line})")
+        return Answer(status="rejected", message=told(error))
 
 
 def _wanted(question: Question) -> str:
@@ -231,16 +253,16 @@ def _kind(value: Any) -> str:
     return "None" if value is None else type(value).__name__
 
 
-def _raised_in(error: Exception) -> str:
-    """The file that raised; a library's ``__getattr__`` stands for the line that misspelled."""
+def _raised_at(error: Exception) -> tuple[str, int]:
+    """File and line that raised; a library's ``__getattr__`` stands for the one that misspelled."""
     frames = []
     traceback = error.__traceback__
     while traceback is not None:
-        frames.append(traceback.tb_frame.f_code)
+        frames.append((traceback.tb_frame.f_code, traceback.tb_lineno))
         traceback = traceback.tb_next
-    while frames and frames[-1].co_name == "__getattr__":
+    while frames and frames[-1][0].co_name == "__getattr__":
         frames.pop()
-    return frames[-1].co_filename if frames else ""
+    return (frames[-1][0].co_filename, frames[-1][1]) if frames else ("", 0)
 
 
 def _source(cls: type) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from conformance.errors import BackendError
-from conformance.layout import BACKENDS, CHECKOUT
+from conformance.layout import BACKENDS, CHECKOUT, ROOT
 
 #: The group of entry points in which third parties register backends.
 GROUP = "conformance.backends"
@@ -32,8 +32,8 @@ def default_names() -> list[str]:
 
 def install_line(name: str) -> str:
     """The command that installs the library of the bundled adapter ``name``."""
-    what = "." if CHECKOUT else "decoder-conformance"
-    return f"python -m pip install '{what}[{name}]'"
+    what = f"-e '{ROOT}[{name}]'" if CHECKOUT else f"'decoder-conformance[{name}]'"
+    return f"python -m pip install {what}"
 
 
 def known_names() -> list[str]:
@@ -61,6 +61,17 @@ def check_name(name: str) -> None:
             raise BackendError(f"the backend {name} needs {name}, which is not installed", hint)
     elif ":" not in name and name not in known_names():
         raise _unknown(name)
+
+
+def check_names(names: Iterable[str]) -> None:
+    """``check_name`` of each, and BackendError for one that is there twice."""
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            raise BackendError(f"the backend {name} is named twice", "name it once")
+        seen.add(name)
+        if not name.startswith("fault:"):
+            check_name(name)
 
 
 def _unknown(name: str) -> BackendError:

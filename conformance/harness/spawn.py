@@ -22,7 +22,7 @@ from collections import deque
 from collections.abc import Iterable
 from pathlib import Path
 
-from conformance.harness.names import check_name
+from conformance.harness.names import check_names
 from conformance.harness.waiting import wait_readable
 from conformance.harness.wording import MOST
 
@@ -48,10 +48,9 @@ def spawn_all(names: Iterable[str], memory: int | None) -> dict[str, Spawned]:
 
     Raises BackendError, before any is started, for a name that can't be a backend.
     """
-    wanted = [name for name in names if not name.startswith("fault:")]
-    for name in wanted:
-        check_name(name)
-    return {name: Spawned(name, memory) for name in wanted}
+    asked = list(names)
+    check_names(asked)
+    return {name: Spawned(name, memory) for name in asked if not name.startswith("fault:")}
 
 
 class Spawned:

@@ -165,12 +165,19 @@ def summary_lines(report: Report) -> tuple[str, ...]:
     for name in UNJUDGED:
         unjudged = [verdict for verdict in verdicts if verdict.verdict == name]
         lines += [f"{name}: {_by_operation(unjudged)}"] if unjudged else []
+        lines += [f"   {hint}" for hint in sorted(_near_names(unjudged))]
     if other := [verdict for verdict in verdicts if verdict.kind_right is False]:
         lines.append(f"rejected with another kind than specified: {_by_operation(other)}")
     if all(verdict.verdict in UNJUDGED for verdict in verdicts):
         lines.append("nothing received a verdict")
     told = cause_lines(report)
     return (*visible("\n".join(lines)).split("\n"), *(("", *told) if told else ()))
+
+
+def _near_names(unsupported: Iterable[Verdict]) -> set[str]:
+    """What a backend lacks and has under a name that looks like a slip."""
+    messages = {verdict.message for verdict in unsupported if verdict.verdict == "unsupported"}
+    return {message for message in messages if "; there is " in message}
 
 
 def cause_lines(report: Report) -> tuple[str, ...]:
