@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from importlib import util
@@ -180,11 +181,22 @@ VICES = [
 ]  # fmt: skip
 
 
+def _without_line(message):
+    """The message of a slip without the line of the adapter, which is somewhere in the file."""
+    return re.sub(r" \(broken\.py:\d+\)$", "", message)
+
+
+def test_a_slip_is_told_with_its_line():
+    """A NameError in the adapter's own lines says where."""
+    (first, _) = judged("Misspells", PAIR).verdicts
+    assert re.search(r"is not defined \(broken\.py:\d+\)$", first.message)
+
+
 @pytest.mark.parametrize(("vice", "case", "verdict", "message"), VICES)
 def test_a_vice_has_its_verdict_and_its_message(tmp_path, vice, case, verdict, message):
     """In every dtype, and no run is lost over it: the reports are written."""
     report = judged(vice, case, out=tmp_path)
-    told = [(found.verdict, found.message) for found in report.verdicts]
+    told = [(found.verdict, _without_line(found.message)) for found in report.verdicts]
     assert told == [(verdict, message.format(dtype=dtype)) for dtype in report.dtypes]
     assert (tmp_path / "README.md").is_file()
     expected = {"pass": 0, "fail": 1, "error": 1, "crash": 3, "unsupported": 4}

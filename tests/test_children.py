@@ -165,9 +165,9 @@ def test_after_five_crashes_in_a_row_an_operation_is_not_asked_any_more(run):
 
 
 def test_an_answer_in_between_starts_the_count_again(run):
-    """Six crashes, never five in a row: everything is asked."""
+    """More than five crashes, never five in a row: everything is asked."""
     found = messages(run("dies_on_odd_sizes", *GELU), "gelu", "evaluate")
-    assert found.count(("crash", "exited with code 3")) == 6
+    assert found.count(("crash", "exited with code 3")) > 5
     assert set(found) == {("crash", "exited with code 3"), ("pass", "")}
 
 

@@ -151,7 +151,7 @@ def test_a_library_that_was_asked_for_and_is_missing_is_a_mistake(without_librar
     told = process("run", "numpy", "torch", "--select", "gelu/pair", **without_libraries)
     assert mistake((told.returncode, told.stdout, told.stderr)) == [
         "conformance: the backend torch needs torch, which is not installed",
-        "  install it: python -m pip install '.[torch]'",
+        f"  install it: python -m pip install -e '{ROOT}[torch]'",
     ]
     assert not Path("reports").exists()
 
@@ -162,12 +162,12 @@ def test_a_library_that_was_not_asked_for_is_named_and_left_out(without_librarie
     assert told.returncode == 0
     assert told.stdout.startswith("numpy: 2 pass, 0 fail of 2\n")
     assert told.stderr.splitlines() == [
-        f"{name} is not installed and not run; python -m pip install '.[{name}]'"
+        f"{name} is not installed and not run; python -m pip install -e '{ROOT}[{name}]'"
         for name in ("torch", "jax")
     ]
     listed = process("list", "backends", **without_libraries)
     assert listed.stdout.splitlines()[1].split(None, 1) == [
-        "torch", "python -m pip install '.[torch]'",
+        "torch", f"python -m pip install -e '{ROOT}[torch]'",
     ]  # fmt: skip
 
 
@@ -180,9 +180,20 @@ def test_a_selection_of_nothing_exits_with_4(command):
     )
 
 
-def test_two_backends_of_one_name_are_refused(command):
+def test_a_backend_that_is_named_twice_is_refused(command):
+    """One child can't be asked by two."""
+    told = mistake(command("run", "numpy", "numpy", "--select", "gelu/pair"))
+    assert told == ["conformance: the backend numpy is named twice", "  name it once"]
+
+
+def test_two_backends_of_one_name_are_refused(command, tmp_path):
     """Their reports would be one file."""
-    told = mistake(command("run", "--in-process", "numpy", "numpy", "--select", "gelu/pair"))
+    (tmp_path / "other.py").write_text(
+        "from conformance.backends.numpy import NumpyBackend\n"
+        "class Other(NumpyBackend):\n    name = 'numpy'\n"
+    )
+    other = str(tmp_path / "other.py")
+    told = mistake(command("run", "--in-process", "numpy", other, "--select", "gelu/pair"))
     assert told == [
         "conformance: two backends are called numpy",
         "  give one of them a class attribute `name`",
