@@ -6,6 +6,7 @@ what the fault gives, and not within the bound of the truth.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -31,6 +32,10 @@ from conformance.truth.visibility import distance
 _Place: TypeAlias = tuple[str, str]
 
 
+#: Operation and mode.
+_Kind: TypeAlias = tuple[str, Mode]
+
+
 @dataclass(frozen=True)
 class Failure:
     """What is needed to explain one failing verdict; ``output`` names that of the operation."""
@@ -49,12 +54,14 @@ class Failure:
 
 
 class Explainer:
-    """Looks for explanations failure by failure; what one case gives is kept for its other dtype,
-    and what explains a failure is tried first on others of the same operation and mode.
+    """Looks for explanations failure by failure. What explains failures of the same operation and
+    mode is tried first, then what explains most of those of another; what one case gives is kept
+    for its other dtype.
     """
 
     def __init__(self) -> None:
-        self._known: dict[tuple[str, Mode], set[Candidate]] = {}
+        self._failed: Counter[_Kind] = Counter()
+        self._found: dict[_Kind, Counter[Candidate]] = {}
         self._case = ""
         self._results: dict[tuple[Candidate, str], Results | None] = {}
         self._candidates: list[Candidate] = []
@@ -62,22 +69,38 @@ class Explainer:
     def explanations(self, failure: Failure, *, only_known: bool = False) -> frozenset[Candidate]:
         """The candidates that give the answers of ``failure``.
 
-        Where some that explain other failures of the same operation and mode explain this one too,
-        no others are looked for; with ``only_known`` in no case.
+        Where some that are tried first explain it, no others are looked for; with ``only_known``
+        in no case.
         """
         if not all(_numeric(answer, failure) for answer in failure.answers.values()):
             return frozenset()
         if self._case != failure.case.id:
             self._case, self._results, self._candidates = failure.case.id, {}, []
-        known = self._known.setdefault((failure.case.operation, failure.case.mode), set())
-        found = {each for each in known if self._explains(each, failure)}
+        kind = (failure.case.operation, failure.case.mode)
+        known = self._found.setdefault(kind, Counter())
+        found = {each for each in known or self._elsewhere(kind) if self._explains(each, failure)}
         if not found and not only_known:
             self._candidates = self._candidates or list(_candidates(failure))
             found = {each for each in self._candidates if self._explains(each, failure)}
         if failure.case.mode == "evaluate":  # where there is no gradient to tell the two apart
             found |= {Candidate(each.fault, VALUE) for each in found if each.whole}
-        known |= found
+        self._failed[kind] += 1
+        known.update(found)
         return frozenset(found)
+
+    def _elsewhere(self, kind: _Kind) -> set[Candidate]:
+        """The faults, in every variant, that explain at least half of the failures of a kind."""
+        faults = {
+            candidate.fault
+            for other, counts in self._found.items()
+            for candidate, count in counts.items()
+            if 2 * count >= self._failed[other]
+        }
+        return {
+            Candidate(name, variant)
+            for name in faults
+            for variant in range(len(list(variants(catalogue()[name], kind[1]))))
+        }
 
     def _explains(self, candidate: Candidate, failure: Failure) -> bool:
         native = catalogue()[candidate.fault].native

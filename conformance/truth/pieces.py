@@ -7,6 +7,7 @@ from decimal import Decimal
 import numpy as np
 
 from conformance.model import Number, Tensor
+from conformance.truth.functions import exp
 from conformance.truth.tape import Node
 
 
@@ -28,6 +29,13 @@ def where(mask: np.ndarray, yes: Node, no: Node) -> Node:
         (left, right),
         lambda g: (g * chosen, g * (1 - chosen)),
     )
+
+
+def logistic(x: Node) -> Node:
+    """1 / (1 + exp(-x)), by an exponential that overflows neither here nor in the gradient."""
+    positive = x.tape.domain.sign(x.value) > 0
+    small = exp(where(positive, -x, x))
+    return where(positive, 1 / (1 + small), small / (1 + small))
 
 
 def average(x: Node, axes: tuple[int, ...]) -> Node:

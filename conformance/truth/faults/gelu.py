@@ -10,15 +10,9 @@ import numpy as np
 from conformance.truth.faults import Fault
 from conformance.truth.functions import erf, exp
 from conformance.truth.halves import halved
-from conformance.truth.pieces import number
+from conformance.truth.pieces import logistic, number
 from conformance.truth.reference import Reference
 from conformance.truth.tape import Node
-
-
-def _logistic(x: Node, factor: Decimal) -> Node:
-    """1 / (1 + exp(-factor x))."""
-    one: Node = 1 / (1 + exp(-(x * number(x, factor))))
-    return one
 
 
 def _tanh_argument(x: Node) -> Node:
@@ -34,10 +28,9 @@ class TanhGelu(Fault):
     mend = "Use the exact form x Phi(x) with erf; libraries call it approximate='none' or False."
 
     def normal_cdf(self, x: Node) -> Node:
-        """(1 + tanh(s)) / 2 = 1 / (1 + exp(-2 s))."""
+        """(1 + tanh(s)) / 2 is the logistic function of 2 s."""
         s = _tanh_argument(x)
-        half: Node = 1 / (1 + exp(-(s + s)))
-        return half
+        return logistic(s + s)
 
 
 class TanhOverflow(Fault):
@@ -83,7 +76,7 @@ class Silu(Fault):
     mend = "Multiply x by the normal distribution function of x, not by the logistic function."
 
     def normal_cdf(self, x: Node) -> Node:
-        return _logistic(x, Decimal(1))
+        return logistic(x)
 
 
 class QuickGelu(Fault):
@@ -93,7 +86,7 @@ class QuickGelu(Fault):
     mend = "Multiply x by the normal distribution function itself, (1 + erf(x / sqrt 2)) / 2."
 
     def normal_cdf(self, x: Node) -> Node:
-        return _logistic(x, Decimal("1.702"))
+        return logistic(x * number(x, Decimal("1.702")))
 
 
 class IdentityForGelu(Fault):

@@ -125,6 +125,8 @@ class AffineGradientsOfLastPosition(Fault):
     mend = "Add up the contributions of all positions instead of overwriting them."
 
     def affine(self, z: Node, gamma: Node, beta: Node) -> Node:
+        if not z.value.size:  # there is no last one
+            return super().affine(z, gamma, beta)
         y = super().affine(z, gamma.detach(), beta.detach())
         return y.with_rule(
             (y, gamma, beta),
@@ -140,7 +142,7 @@ class BackwardOverAllButFirstAxis(Fault):
     mend = "The normalised width is that of the last axis, whatever the rank."
 
     def layer_norm(self, x: Node, gamma: Node, beta: Node, *, eps: Node) -> Node:
-        if x.ndim < 3:  # all that follows the first axis are the features, as they should be
+        if x.ndim < 3 or not x.value.size:  # what follows the first axis are the features alone
             return super().layer_norm(x, gamma, beta, eps=eps)
         y = super().layer_norm(x.detach(), gamma, beta, eps=eps)
         mean = self.mean(x)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 
 from conformance.backends.numpy import NumpyBackend
@@ -13,7 +15,8 @@ class Kernel(NumpyBackend):
     """(x - mean) / deviation, of which a subclass computes one part otherwise."""
 
     def layer_norm(self, x, gamma, beta, *, eps):
-        with np.errstate(all="ignore"):
+        with np.errstate(all="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # a mean over no positions
             normal = self.numerator(x) / self.deviation(x, np.array(eps, x.dtype))
         return self.scaled(normal, gamma, beta)
 
@@ -354,13 +357,15 @@ class AveragesGammaAndBeta(Backward):
 
     def spoil(self, gradients, upstream, x, gamma, normal, deviation):
         for name in ("gamma", "beta"):
-            gradients[name] = gradients[name] / np.array(x.size // x.shape[-1], x.dtype)
+            gradients[name] = gradients[name] / np.array(max(1, x.size // x.shape[-1]), x.dtype)
 
 
 class OverwritesGammaAndBeta(Backward):
     fault = "affine-gradients-of-last-position"
 
     def spoil(self, gradients, upstream, x, gamma, normal, deviation):
+        if not x.size:
+            return
         gradients["gamma"] = (upstream * normal).reshape(-1, x.shape[-1])[-1].copy()
         gradients["beta"] = upstream.reshape(-1, x.shape[-1])[-1].copy()
 
@@ -370,7 +375,7 @@ class TakesTheRestForFeatures(Backward):
 
     def spoil(self, gradients, upstream, x, gamma, normal, deviation):
         rows = x.shape[0]
-        if x.ndim < 3:
+        if x.ndim < 3 or not x.size:
             return
         mean = x.mean(axis=-1).reshape(-1)[:rows, None]
         spread = deviation.reshape(-1)[:rows, None]

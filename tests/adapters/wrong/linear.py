@@ -48,9 +48,7 @@ class ContractsTheTimeAxis(Base):
     fault = "positions-mixed"
 
     def times(self, x, weight):
-        if x.ndim < 2:
-            return x @ weight
-        return np.einsum("...td,to->...do", x, weight)
+        return np.matmul(np.swapaxes(x, -1, -2) if x.ndim > 1 else x, weight)
 
 
 class AveragesTheBatch(Base):

@@ -1,0 +1,274 @@
+"""The catalogue and its kill matrix: every known mistake, and the cases that reject it."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import shutil
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from conformance import cli
+from conformance.errors import Rejected
+from conformance.layout import SPEC
+from conformance.precision import DTYPES
+from conformance.specification import load
+from conformance.truth import matrix
+from conformance.truth.domains import Doubles
+from conformance.truth.evaluate import Impossible, evaluate_case
+from conformance.truth.faults import catalogue
+from conformance.truth.faults.gelu import Relu
+from conformance.truth.reference import Reference
+from conformance.truth.rules import RULES, recording, replaced
+from conformance.truth.tape import Tape
+
+FAULTS = catalogue()
+SPECIFICATION = load()
+
+#: Rows of the digest and of public bug reports that name a mistake of these operations, and what
+#: they are called here. Rows about weak checks, processes and other operations have no fault.
+NAMED = {
+    "C-01": ["sample-variance"],
+    "C-02": ["eps-forgotten"],
+    "C-03": ["eps-outside-root"],
+    "C-04": ["eps-one-thousandth", "eps-one-millionth", "eps-one-trillionth"],
+    "C-05": ["statistics-over-time"],
+    "C-06": ["statistics-over-sequence"],
+    "C-07": ["statistics-over-batch"],
+    "C-08": ["gamma-forgotten", "beta-forgotten", "beta-before-gamma"],
+    "C-10": ["one-pass-variance"],
+    "C-11": ["relu"],
+    "C-12": ["negative-side-cut"],
+    "C-13": ["tanh-gelu"],
+    "C-14": ["silu", "quick-gelu"],
+    "C-15": ["activation-forgotten"],
+    "C-17": ["norm-after-sum"],
+    "C-18": ["trunk-normalised"],
+    "C-21": ["trunk-forgotten", "increment-forgotten"],
+    "C-22": ["shapes-broadcast", "increment-of-first-position", "increment-averaged"],
+    "C-24": ["time-mixed"],
+    "C-25": ["transposed-weight", "weight-reread"],
+    "C-51": ["branch-detached"],
+    "C-69": ["weight-gradient-averaged", "bias-gradient-averaged"],
+    "C-70": [
+        "weight-gradient-of-last-position",
+        "weight-gradient-of-first-position",
+        "bias-gradient-of-last-position",
+        "bias-gradient-of-first-position",
+    ],
+    "C-71": ["bias-gradient-over-features", "bias-gradient-over-first-axis"],
+    "C-73": ["bias-of-ones", "bias-at-first-position", "bias-twice", "bias-subtracted"],
+    "C-74": ["positions-mixed"],
+    "C-75": ["rank-one-lifted"],
+    "C-76": ["empty-refused", "zero-input-width-accepted", "zero-output-width-accepted"],
+    "C-77": ["bias-width-accepted", "bias-rank-accepted"],
+    "C-81": ["input-gradient-plus-bias", "positions-exchanged-in-weight-gradient"],
+    "BUG-LIN-01": ["weight-gradient-transposed", "input-gradient-untransposed"],
+    "BUG-LIN-08": ["tf32-products", "bfloat16-products"],
+    "BUG-LN-08": ["backward-over-all-but-first-axis"],
+    "BUG-LN-09": ["mean-term-twice"],
+    "BUG-GELU-02": ["quick-gelu", "tanh-gelu-backward"],
+    "BUG-GELU-03": ["tanh-overflow"],
+}
+
+
+def command(monkeypatch, capsys, *arguments):
+    """Exit code and output of the command."""
+    monkeypatch.setattr(sys, "argv", ["conformance", *arguments])
+    with pytest.raises(SystemExit) as caught:
+        cli.main()
+    printed = capsys.readouterr()
+    assert printed.err == ""
+    return caught.value.code, printed.out
+
+
+# ------------------------------------------------------------------------------- the catalogue
+
+
+@pytest.mark.parametrize(("row", "names"), NAMED.items(), ids=NAMED)
+def test_every_mistake_that_the_sources_name_is_in_the_catalogue(row, names):
+    """A row that names an implementation mistake of these operations has a fault."""
+    assert set(names) <= set(FAULTS)
+
+
+def test_every_fault_is_rejected_or_carries_the_reason_why_it_can_t_be():
+    """In each dtype a frozen kill has D above 2, except where the fault says that none can."""
+    for row in matrix.matrix(SPEC).faults:
+        fault = FAULTS[row.name]
+        assert set(row.killed_by) | set(fault.unseen) == set(DTYPES), row.name
+        assert not set(row.killed_by) & set(fault.unseen), row.name
+        assert all(size > 2 for _, size in row.killed_by.values())
+
+
+def test_what_can_t_be_seen_in_float32_are_mistakes_of_float64():
+    """Three mistakes turn float64 into float32 somewhere; there is nothing else unseen."""
+    unseen = {name: set(fault.unseen) for name, fault in FAULTS.items() if fault.unseen}
+    assert set(unseen) == {"float32-constants", "eps-rounded-to-float32", "float32-products"}
+    assert all(dtypes == {"float32"} for dtypes in unseen.values())
+
+
+def test_no_two_faults_coincide_on_every_case():
+    """Two faults that give the same everywhere would be one under two names."""
+    kills = {
+        name: tuple(
+            (family, dtype, tuple(by_fault[name][dtype]))
+            for family, by_fault in matrix.matrix(SPEC).families.items()
+            if name in by_fault
+            for dtype in sorted(by_fault[name])
+        )
+        for name in FAULTS
+    }
+    alike = [pair for pair in itertools.combinations(FAULTS, 2) if kills[pair[0]] == kills[pair[1]]]
+    for left, right in alike:
+        assert any(
+            told_apart(FAULTS[left], FAULTS[right], case) for case in SPECIFICATION.cases.values()
+        ), (left, right)
+
+
+def told_apart(left, right, case):
+    """Whether two faults give different answers to ``case``, over doubles."""
+    given = []
+    for fault in (left, right):
+        try:
+            with np.errstate(all="ignore"):
+                results = evaluate_case(fault(), Tape(Doubles()), case, "y")
+        except (Rejected, Impossible):
+            given.append(None)
+        else:
+            given.append({place: node.value for place, node in results.items()})
+    one, two = given
+    if one is None or two is None:
+        return one is not two
+    return one.keys() != two.keys() or any(
+        value.shape != two[place].shape or not np.allclose(value, two[place], equal_nan=True)
+        for place, value in one.items()
+    )
+
+
+def test_a_fault_replaces_a_rule_that_some_case_comes_to():
+    """A rule that no case reaches would be a mistake that can't be made."""
+    reached = set()
+    for case in SPECIFICATION.cases.values():
+        reference, rules = recording()
+        try:
+            with np.errstate(all="ignore"):
+                evaluate_case(reference, Tape(Doubles()), case, "y")
+        except (Rejected, Impossible):
+            pass
+        reached |= rules
+    assert reached == set(RULES)
+    assert all(replaced(fault) for fault in FAULTS.values())
+    assert not replaced(Reference)
+
+
+@pytest.mark.parametrize("operation", SPECIFICATION.operations)
+@pytest.mark.parametrize("mode", ["evaluate", "vjp"])
+def test_a_fault_whose_rules_are_not_reached_changes_no_bit(operation, mode):
+    """What is known without evaluating a fault is true: this is why most need no evaluation."""
+    cases = [
+        case
+        for case in SPECIFICATION.cases.values()
+        if (case.operation, case.mode) == (operation, mode)
+    ]
+    case = cases[-1]
+    reference, reached = recording()
+    right = evaluate_case(reference, Tape(Doubles()), case, "y")
+    untouched = [fault for fault in FAULTS.values() if not replaced(fault) & reached]
+    for fault in untouched:
+        wrong = evaluate_case(fault(), Tape(Doubles()), case, "y")
+        assert {place: node.value.tobytes() for place, node in wrong.items()} == {
+            place: node.value.tobytes() for place, node in right.items()
+        }
+
+
+# --------------------------------------------------------------------------- the kill matrix
+
+
+def test_the_matrix_shows_each_fault_with_its_sharpest_case(monkeypatch, capsys):
+    """A row a fault: the clause, D in each family and dtype, and the case that shows it best."""
+    code, out = command(monkeypatch, capsys, "faults")
+    assert code == 0
+    rows = {line.split()[0]: line for line in out.splitlines()[2:]}
+    assert set(rows) == set(FAULTS)
+    assert "GELU-EXACT" in rows["tanh-gelu"]
+    assert rows["tanh-gelu"].split()[-1].startswith("gelu/")
+    assert "float32-constants can't be seen in float32: every constant" in out
+
+
+def test_the_matrix_is_read_by_programs(monkeypatch, capsys):
+    """``--json`` has each fault's sentence, its mend, and by dtype the case and its D."""
+    code, out = command(monkeypatch, capsys, "faults", "--json")
+    assert code == 0
+    rows = {row["name"]: row for row in json.loads(out)["faults"]}
+    assert set(rows) == set(FAULTS)
+    for name, row in rows.items():
+        fault = FAULTS[name]
+        assert (row["breaks"], row["says"]) == (fault.breaks, fault.says())
+        assert row["mend"] == fault.mend
+        for case, size in row["killed_by"].values():
+            assert case in SPECIFICATION.cases
+            assert size > 2
+
+
+def test_no_fault_is_missed(monkeypatch, capsys):
+    """``--missed`` prints nothing and exits with 0: the specification is sharp."""
+    assert command(monkeypatch, capsys, "faults", "--missed") == (0, "")
+
+
+class Overlooked(Relu):
+    """Something was done wrong that no case looks at."""
+
+    breaks = "GELU-EXACT"
+    mend = "Nobody knows."
+
+
+class Excused(Overlooked):
+    """Something was done wrong that no case can show."""
+
+    unseen = dict.fromkeys(DTYPES, "it is not there")
+
+
+def test_a_missed_fault_is_told_unless_it_carries_its_reason(monkeypatch, capsys):
+    """A fault without a kill is named with the dtype, and the exit code is 1."""
+    more = {"overlooked": Overlooked, "excused": Excused}
+    monkeypatch.setattr(matrix, "catalogue", lambda: {**FAULTS, **more})
+    code, out = command(monkeypatch, capsys, "faults", "--missed")
+    assert code == 1
+    assert out.splitlines() == [f"overlooked: no case rejects it in {dtype}" for dtype in DTYPES]
+    _, out = command(monkeypatch, capsys, "faults", "--missed", "--json")
+    assert [row["name"] for row in json.loads(out)["faults"]] == ["overlooked"]
+
+
+def test_a_kill_that_is_not_sharp_enough_is_none(monkeypatch, capsys, tmp_path):
+    """D must exceed 2: between 1 and 2 an honest answer could lie within both bounds."""
+    root = shutil.copytree(SPEC, tmp_path / "spec")
+    path = root / "truth" / "gelu.json"
+    frozen = json.loads(path.read_text())
+    frozen["kills"]["float32-constants"]["float64"] = [["gelu/pair", 1.9]]
+    path.write_text(json.dumps(frozen))
+    other = root / "truth" / "feed-forward.json"
+    frozen = json.loads(other.read_text())
+    del frozen["kills"]["float32-constants"]
+    other.write_text(json.dumps(frozen))
+    code, out = command(monkeypatch, capsys, "faults", "--missed", "--spec", str(root))
+    assert (code, out) == (1, "float32-constants: no case rejects it in float64\n")
+
+
+def test_the_matrix_needs_no_oracle():
+    """The frozen kills are enough: python-flint stays unloaded."""
+    code = (
+        "import sys; from conformance.layout import SPEC; from conformance.truth import matrix; "
+        "list(matrix.lines(matrix.matrix(SPEC))); sys.exit('flint' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_a_table_without_any_truth_says_that_everything_is_missed(tmp_path):
+    """Without frozen kills no fault counts as rejected."""
+    (tmp_path / "truth").mkdir()
+    found = matrix.matrix(tmp_path)
+    assert len({row.name for row, _ in matrix.missed(found)}) == len(FAULTS)
+    assert sum(line.endswith("none") for line in matrix.lines(found)) == len(FAULTS)
