@@ -184,7 +184,9 @@ def _answers(case: Case, specification: Specification, backend: Connection) -> I
         verdict = judge.verdict(case, dtype, truth, answers, twin)
         failure = Failure(verdict, case, truth, questions, answers)
         failures = [failure] * (verdict.verdict == "fail")
-        (verdict,) = diagnose(failures, [verdict], specification.operations)
+        (verdict,) = diagnose(
+            failures, [verdict], specification.operations, specification=specification
+        )
         yield from (f"    {line}" for line in failure_text(verdict).splitlines())
         yield ""
 

@@ -230,7 +230,7 @@ class Session:
         from conformance.diagnose import Failure, diagnose  # failures only: it loads the faults
 
         told = [Failure(**failure) for failure in failures]
-        return tuple(diagnose(told, self.verdicts, self.spec.operations))
+        return tuple(diagnose(told, self.verdicts, self.spec.operations, specification=self.spec))
 
 
 def _sample(planned: int) -> frozenset[int]:
