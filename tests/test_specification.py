@@ -6,7 +6,9 @@ import json
 import shutil
 from decimal import Decimal
 
+import jsonschema
 import pytest
+import referencing
 
 from conformance.errors import SpecificationError
 from conformance.layout import SPEC
@@ -15,9 +17,6 @@ from conformance.specification import Specification, load
 from conformance.specification.documents import CaseEntry
 from conformance.specification.files import load_specification
 from conformance.specification.reader import Document
-
-jsonschema = pytest.importorskip("jsonschema")
-referencing = pytest.importorskip("referencing")
 
 #: Where faults are planted: a file of its own, so that lines and positions are known.
 FILE = "cases/gelu/planted.yaml"
