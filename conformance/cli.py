@@ -15,7 +15,7 @@ from typing import Any
 import click
 
 from conformance import __version__
-from conformance.errors import ConformanceError
+from conformance.errors import ConformanceError, UsageError
 from conformance.layout import LATEST_REPORTS, SPEC
 
 #: The exit code when the kit itself is at fault, so that it never looks like a verdict.
@@ -258,19 +258,31 @@ def check(quick: bool, spec: Path) -> None:
 
 
 @cli.command()
+@click.argument("families", nargs=-1)
 @_spec_option
-def freeze(spec: Path) -> None:
-    """Prove every case and write the truth: values, bounds and sharpest kills."""
+def freeze(families: tuple[str, ...], spec: Path) -> None:
+    """Prove every case and write the truth: values, bounds and sharpest kills.
+
+    FAMILIES are folders of cases; without any, all are proven.
+    """
     from conformance import terminal
     from conformance.specification import load
     from conformance.truth.freeze import prove_all, write
 
     specification = load(spec)
+    known = {case.family for case in specification.cases.values()}
+    for family in families:
+        if family not in known:
+            raise UsageError(f"there is no family {family!r}", f"one of {', '.join(known)}")
     with terminal.progress() as progress:
         results = list(
-            prove_all(specification, lambda done, planned: progress("proving", done, planned))
+            prove_all(
+                specification,
+                lambda done, planned: progress("proving", done, planned),
+                families,
+            )
         )
-    for path in write(results, spec / "truth"):
+    for path in write(results, spec / "truth", some=bool(families)):
         click.echo(f"wrote {path}")
     click.echo("`conformance check` says whether it all holds.")
 

@@ -12,7 +12,7 @@ import numpy as np
 from conformance import judge
 from conformance.diagnose import Failure, diagnose
 from conformance.errors import Rejected
-from conformance.frozen import CaseTruth, Truth, join_key
+from conformance.frozen import CaseTruth, Truth, dotted
 from conformance.harness.connection import Connection
 from conformance.listing import find_case, heading
 from conformance.model import (
@@ -179,7 +179,7 @@ def _answers(case: Case, specification: Specification, backend: Connection) -> I
             if answer.status != "outputs":
                 yield f"    {answer.status} {answer.kind or ''} {answer.message}".rstrip()
             for output, value in answer.outputs.items():
-                yield f"    {join_key(call, output)} = {_plain(value)}"
+                yield f"    {dotted(call, output)} = {_plain(value)}"
         twin = Answer()  # alone, a rejection is shown as if its twin had been answered
         verdict = judge.verdict(case, dtype, truth, answers, twin)
         failure = Failure(verdict, case, truth, questions, answers)
@@ -236,5 +236,5 @@ def _wrong_values(case: Case, operation: Operation, fault: type[Fault]) -> str:
         return f"rejects it as {rejected.kind}"
     except Impossible:
         return "raises, for its shapes don't fit"
-    shown = [f"{join_key(*key)} = {_tensor(value)}" for key, value in values.items()]
+    shown = [f"{dotted(*key)} = {_tensor(value)}" for key, value in values.items()]
     return "; ".join(shown) or "gives nothing"

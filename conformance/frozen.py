@@ -28,7 +28,7 @@ class FrozenTensor(msgspec.Struct, frozen=True):
 
 
 class FrozenCase(msgspec.Struct, frozen=True):
-    """The truth of one case, by ``output`` or ``call.output``; a bound of None is no verdict.
+    """The truth of one case, by ``output`` or ``call:output``; a bound of None is no verdict.
 
     ``digest`` is that of the questions the truth was proven for.
     """
@@ -150,11 +150,16 @@ def question_digest(case: Case) -> str:
 
 
 def join_key(call: str, output: str) -> str:
-    """``("a", "y")`` as ``a.y``; the only call of a case has no name."""
-    return f"{call}.{output}" if call else output
+    """``("a", "y")`` as ``a:y``; the only call of a case has no name."""
+    return f"{call}:{output}" if call else output
 
 
 def split_key(key: str) -> tuple[str, str]:
-    """The inverse of ``join_key``; output names have no dot in them before the first call."""
-    call, dot, output = key.partition(".")
-    return (call, output) if dot else ("", call)
+    """The inverse of ``join_key``; the name of a parameter has dots in it, none has a colon."""
+    call, colon, output = key.partition(":")
+    return (call, output) if colon else ("", call)
+
+
+def dotted(call: str, output: str) -> str:
+    """``("a", "y")`` as people write it: ``a.y``."""
+    return f"{call}.{output}" if call else output

@@ -32,13 +32,15 @@ Number: TypeAlias = int | Decimal
 class ArgumentRule(msgspec.Struct, frozen=True, kw_only=True):
     """One argument or attribute of an operation.
 
-    ``kind``: ``real`` (given in the run's dtype), ``index`` (int64), ``count`` (a Python int) or
-    ``flag`` (a Python bool). ``shape`` is for people: ``[..., d_in]``.
+    ``kind``: ``real`` (given in the run's dtype), ``index`` (int64), ``count`` (a Python int),
+    ``flag`` (a Python bool) or ``parameters`` (real tensors by name). ``shape`` is for people:
+    ``[..., d_in]``; ``shapes`` are those of parameters, where ``blocks.K`` stands for each block.
     """
 
-    kind: Literal["real", "index", "count", "flag"]
+    kind: Literal["real", "index", "count", "flag", "parameters"]
     shape: str = "[]"
     optional: bool = False
+    shapes: dict[str, str] = {}
 
 
 class Operation(msgspec.Struct, frozen=True, kw_only=True):
@@ -61,8 +63,9 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def differentiable(self) -> tuple[str, ...]:
-        """Arguments that have a gradient: the real ones; attributes are never differentiated."""
-        return tuple(name for name, rule in self.arguments.items() if rule.kind == "real")
+        """Arguments that have gradients: real ones and parameters; attributes never have any."""
+        kinds = ("real", "parameters")
+        return tuple(name for name, rule in self.arguments.items() if rule.kind in kinds)
 
 
 class Clause(msgspec.Struct, frozen=True, kw_only=True):
@@ -95,15 +98,35 @@ class FromOutput(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     output: str
 
 
-Given: TypeAlias = Tensor | FromOutput | int | Decimal | bool
+class Parameters(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """An argument that is many tensors, each with a name of its own."""
+
+    tensors: dict[str, Tensor]
+
+
+Given: TypeAlias = Tensor | FromOutput | Parameters | int | Decimal | bool
 
 
 class Call(msgspec.Struct, frozen=True, kw_only=True):
-    """What one question of a case is made from, in exact numbers."""
+    """What one question of a case is made from, in exact numbers.
+
+    ``wrt`` names arguments, and parameters by their own names.
+    """
 
     given: dict[str, Given]
     upstream: dict[str, Tensor] = {}
     wrt: tuple[str, ...] = ()
+
+    def differentiable(self, operation: Operation) -> tuple[str, ...]:
+        """Everything given that has a gradient, in the order of the operation's arguments."""
+        names: list[str] = []
+        for name in operation.differentiable:
+            value = self.given.get(name)
+            if isinstance(value, Parameters):
+                names += value.tensors
+            elif value is not None:
+                names.append(name)
+        return tuple(names)
 
 
 class Values(msgspec.Struct, frozen=True, kw_only=True, tag=True):
@@ -243,9 +266,10 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
     """What travels to a backend. No expectation, no tolerance, no case id.
 
     ``arguments`` has arrays of ``dtype`` (reals), int64 arrays (indices) and Python numbers
-    (attributes), by name; an optional argument that is left out is absent. For ``evaluate``,
-    ``outputs`` names the results asked for. For ``vjp``, ``upstream`` is the gradient with respect
-    to each output, and the results asked for are the gradients with respect to ``wrt``.
+    (attributes), by name, and parameters as a dict of arrays; an optional argument that is left
+    out is absent. For ``evaluate``, ``outputs`` names the results asked for. For ``vjp``,
+    ``upstream`` is the gradient with respect to each output, and the results asked for are the
+    gradients with respect to ``wrt``: arguments, and parameters by their own names.
     """
 
     operation: str
@@ -261,7 +285,7 @@ Status = Literal["outputs", "rejected", "unsupported", "error", "crash", "timeou
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True):
-    """What came back. ``outputs`` by output name, or by argument name for ``vjp``.
+    """What came back. ``outputs`` by output name; for ``vjp`` by argument or parameter name.
 
     A gradient that is absent has no key; a gradient of zero is an array of zeros. ``kind`` is the
     kind given with a rejection. ``changed`` names arguments that the backend wrote into.

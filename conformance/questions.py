@@ -10,7 +10,16 @@ from typing import Any
 
 import numpy as np
 
-from conformance.model import Answer, Case, FromOutput, Number, Operation, Question, Tensor
+from conformance.model import (
+    Answer,
+    Case,
+    FromOutput,
+    Number,
+    Operation,
+    Parameters,
+    Question,
+    Tensor,
+)
 from conformance.precision import Dtype
 
 
@@ -32,6 +41,8 @@ def question(
             arguments[name] = earlier[value.output]
         elif isinstance(value, Tensor):
             arguments[name] = array(value, dtype)
+        elif isinstance(value, Parameters):
+            arguments[name] = {key: array(item, dtype) for key, item in value.tensors.items()}
         elif isinstance(value, Decimal):
             arguments[name] = _rounded(value, dtype)
         else:

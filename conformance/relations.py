@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from conformance.frozen import CaseTruth, join_key
+from conformance.frozen import CaseTruth, dotted
 from conformance.model import Combination, Differ, Less, MeanSquare, Relation, Same
 from conformance.precision import Dtype
 from conformance.specification.slices import parse_index
@@ -58,18 +58,18 @@ def measure(relation: Relation, outputs: Outputs, truth: CaseTruth, dtype: Dtype
 def _identical(relation: Same, outputs: Outputs) -> Measured:
     where = parse_index(relation.where)
     left, right = (np.asarray(outputs[key][where]) for key in (relation.left, relation.right))
-    name = join_key(*relation.left)
+    name = dotted(*relation.left)
     if left.tobytes() == right.tobytes():
         return Measured(0.0, output=name)
     unlike = np.argwhere(~(left == right))
     index = tuple(int(i) for i in unlike[0]) if len(unlike) else None
-    message = f"{name} and {join_key(*relation.right)} are not identical"
+    message = f"{name} and {dotted(*relation.right)} are not identical"
     return Measured(math.inf, message, name, index, *_pair(left, right, index), bound=0.0)
 
 
 def _same(relation: Same, outputs: Outputs, truth: CaseTruth, dtype: Dtype) -> Measured:
     left, right, allowed = _sides(relation, outputs, truth, dtype)
-    name = join_key(*relation.left)
+    name = dotted(*relation.left)
     if not left.size:
         return Measured(0.0, output=name)
     if not np.all(np.isfinite(allowed)):
@@ -79,7 +79,7 @@ def _same(relation: Same, outputs: Outputs, truth: CaseTruth, dtype: Dtype) -> M
         ratio = np.where(error == 0, 0.0, error / allowed)
     index = _worst(ratio)
     value = float(ratio[index])
-    other = join_key(*relation.right)
+    other = dotted(*relation.right)
     message = f"{name} and {other} differ by {error[index]:.3g}" if not value <= 1 else ""
     pair = _pair(left, right, index)
     return Measured(value, message, name, index, *pair, bound=float(allowed[index]))
@@ -87,7 +87,7 @@ def _same(relation: Same, outputs: Outputs, truth: CaseTruth, dtype: Dtype) -> M
 
 def _differ(relation: Differ, outputs: Outputs, truth: CaseTruth, dtype: Dtype) -> Measured:
     left, right, allowed = _sides(relation, outputs, truth, dtype)
-    name = join_key(*relation.left)
+    name = dotted(*relation.left)
     if not np.all(np.isfinite(allowed)):
         return _unknown(allowed)
     with np.errstate(all="ignore"):
@@ -96,7 +96,7 @@ def _differ(relation: Differ, outputs: Outputs, truth: CaseTruth, dtype: Dtype) 
         return Measured(math.inf, f"{name} is empty, so nothing differs", name)
     index = tuple(int(i) for i in np.unravel_index(int(np.argmin(ratio)), ratio.shape))
     value = float(ratio[index])
-    message = f"{name} does not differ from {join_key(*relation.right)}" if not value <= 1 else ""
+    message = f"{name} does not differ from {dotted(*relation.right)}" if not value <= 1 else ""
     pair = _pair(left, right, index)
     return Measured(value, message, name, index, *pair, bound=float(allowed[index]))
 
@@ -120,7 +120,7 @@ def _combination(
     equals = np.empty(len(relation.equals.data), dtype=object)
     equals[:] = [Fraction(number) for number in relation.equals.data]
     due = np.broadcast_to(equals.reshape(relation.equals.shape), shape)
-    name = " + ".join(f"{f}*{join_key(c, o)}" for c, o, f in relation.terms)
+    name = " + ".join(f"{f}*{dotted(c, o)}" for c, o, f in relation.terms)
     worst = Measured(0.0, output=name)
     for index in np.ndindex(*shape):
         total = sum(Fraction(float(part[index])) * factor for part, factor in parts)
@@ -145,7 +145,7 @@ def _mean_square(
     allowed = float(np.mean(2 * np.abs(proven.high) * bound + bound * bound))
     mean = sum(Fraction(float(value)) ** 2 for value in got.reshape(-1)) / got.size
     error = float(abs(mean - Fraction(Decimal(relation.equals))))
-    name = f"mean square of {join_key(*relation.term)}"
+    name = f"mean square of {dotted(*relation.term)}"
     ratio = 0.0 if error == 0 else (error / allowed if allowed else math.inf)
     message = f"the {name} is off by {error:.3g}" if not ratio <= 1 else ""
     return Measured(ratio, message, name, None, str(float(mean)), str(relation.equals), allowed)
@@ -155,7 +155,7 @@ def _less(relation: Less, outputs: Outputs, truth: CaseTruth, dtype: Dtype) -> M
     got, bound = outputs[relation.term], truth[relation.term].bounds[dtype]
     if not np.all(np.isfinite(bound)):
         return _unknown(bound)
-    name, limit = join_key(*relation.term), float(relation.than)
+    name, limit = dotted(*relation.term), float(relation.than)
     with np.errstate(all="ignore"):
         room = limit - got.astype(np.float64)
         ratio = np.where(room > 0, bound / room, np.inf)

@@ -175,7 +175,9 @@ class Adapter:
             wanted = ", ".join(question.outputs or question.wrt)
             return _not_arrays(question, f"returned {_kind(result)}, not a dict of {wanted}")
         wanted_names = question.outputs if question.mode == "evaluate" else question.wrt
-        strangers = set(result) - set(wanted_names) - set(question.arguments)
+        if question.mode == "vjp":
+            result = _unfolded(result)
+        strangers = set(result) - set(wanted_names) - set(_unfolded(question.arguments))
         if strangers:
             names = ", ".join(sorted(map(str, strangers)))
             return _not_arrays(question, f"returned names that are not asked for: {names}")
@@ -202,6 +204,14 @@ class Adapter:
         if isinstance(error, _SLIPS) and file in own:
             return Answer(status="error", message=f"{told(error)} ({Path(file).name}:{line})")
         return Answer(status="rejected", message=told(error))
+
+
+def _unfolded(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Arguments or their gradients by name, the parameters among them by their own names."""
+    named: dict[str, Any] = {}
+    for name, value in values.items():
+        named |= value if isinstance(value, Mapping) else {name: value}
+    return named
 
 
 def _wanted(question: Question) -> str:

@@ -100,16 +100,18 @@ def _expectation(
         return _beside(entry, operation, path, collect)
     if entry.beside is not None:
         collect.add((*path, "beside"), "belongs to reject and undefined")
-    results = operation.outputs if entry.mode == "evaluate" else operation.differentiable
+    results = tuple(operation.outputs)
+    if entry.mode == "vjp":
+        results = next(iter(calls.values())).wrt
     if entry.relate:
         relations = []
         for position, written in enumerate(entry.relate):
             with collect.at(*path, "relate", position):
-                relations.append(parse_relation(written, tuple(calls), tuple(results)))
+                relations.append(parse_relation(written, tuple(calls), results))
         return Relations(relate=tuple(relations))
     return Values(
-        expect=_claims(entry, "expect", tuple(results), path, collect),
-        printed=_claims(entry, "printed", tuple(results), path, collect),
+        expect=_claims(entry, "expect", results, path, collect),
+        printed=_claims(entry, "printed", results, path, collect),
     )
 
 

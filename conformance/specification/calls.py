@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any
 
 import msgspec
 
-from conformance.model import Call, FromOutput, Number, Operation, Tensor
+from conformance.model import Call, FromOutput, Number, Operation, Parameters, Tensor
 from conformance.precision import PRECISIONS, Dtype
 from conformance.specification import slices
 from conformance.specification.collector import Collector
 from conformance.specification.documents import CaseEntry
+from conformance.specification.parameters import parameters
 from conformance.specification.reader import Path_
 from conformance.specification.tensors import Malformed, is_number, tensor
 
@@ -58,8 +60,9 @@ def _call(
     for name, value in entry.upstream.items():
         with collect.at(*path, "upstream", name):
             upstream[name] = tensor(value)
-    wrt = entry.wrt or tuple(name for name in operation.differentiable if name in given)
-    return Call(given=given, upstream=upstream, wrt=wrt if entry.mode == "vjp" else ())
+    call = Call(given=given, upstream=upstream)
+    wrt = (entry.wrt or call.differentiable(operation)) if entry.mode == "vjp" else ()
+    return msgspec.structs.replace(call, wrt=wrt)
 
 
 def _given(value: Any, name: str, operation: Operation, earlier: dict[str, Call]) -> Any:
@@ -78,6 +81,8 @@ def _given(value: Any, name: str, operation: Operation, earlier: dict[str, Call]
         if call not in earlier or output not in operation.outputs:
             raise Malformed(f"{value['from']!r} is not call.output of an earlier call", "from")
         return FromOutput(call=call, output=output)
+    if rule.kind == "parameters":
+        return parameters(value, rule)
     found = tensor(value)
     if rule.kind == "index" and found.dtype == "real":
         return msgspec.structs.replace(found, dtype="int64")
@@ -102,21 +107,29 @@ def _changed_call(
         with collect.at(*where, "set", target):
             name, index = slices.parse_target(target)
             home: dict[str, Any] = given
+            argument, _, inner = name.partition(".")
             if name == "upstream":
                 home, name = upstream, next(iter(upstream), "")
+            elif isinstance(many := given.get(argument), Parameters):
+                home, name = dict(many.tensors), inner
+                given[argument] = Parameters(tensors=home)
             if name not in home:
                 raise Malformed(f"call {written['like']!r} is not given {name!r}")
-            if isinstance(home[name], FromOutput):
-                raise Malformed(f"{name} is the output of another call, which can't be changed")
-            if index or isinstance(home[name], Tensor):
-                new = tensor(value)
-                old = home[name]
-                home[name] = slices.assign(old, index, new) if index or not new.shape else new
-            elif is_number(value):
-                home[name] = Decimal(value) if isinstance(home[name], Decimal) else value
-            else:
-                raise Malformed(f"{name} is one number, not {value!r}")
+            home[name] = _changed_value(home[name], name, index, value)
     return Call(given=given, upstream=upstream, wrt=base.wrt)
+
+
+def _changed_value(old: Any, name: str, index: slices.Index, value: Any) -> Any:
+    if isinstance(old, FromOutput):
+        raise Malformed(f"{name} is the output of another call, which can't be changed")
+    if index or isinstance(old, Tensor):
+        new = tensor(value)
+        if old.dtype != "real" and new.dtype == "real":  # indices are written as plain numbers
+            new = msgspec.structs.replace(new, dtype=old.dtype)
+        return slices.assign(old, index, new) if index or not new.shape else new
+    if not is_number(value):
+        raise Malformed(f"{name} is one number, not {value!r}")
+    return Decimal(value) if isinstance(old, Decimal) else value
 
 
 def _check_call(
@@ -137,7 +150,7 @@ def _check_call(
             wanted = ", ".join(operation.outputs)
             collect.add(where[: len(where) - 1], f"mode vjp needs upstream for {wanted}")
         for name in call.wrt:
-            if name not in operation.differentiable or name not in call.given:
+            if name not in call.differentiable(operation):
                 collect.add(where[: len(where) - 1], f"wrt names {name!r}, which has no gradient")
     elif call.upstream or entry.wrt:
         collect.add(where[: len(where) - 1], "upstream and wrt belong to mode: vjp")
@@ -148,8 +161,7 @@ def _check_ranges(
     values: dict[str, Any], entry: CaseEntry, where: Path_, collect: Collector
 ) -> None:
     """Notes the numbers that a dtype of the case can't hold, the first of each argument."""
-    for name, value in values.items():
-        numbers: tuple[Any, ...] = value.data if isinstance(value, Tensor) else (value,)
+    for name, numbers in _numbers(values):
         outside = {
             dtype: number
             for dtype in reversed(entry.dtypes)
@@ -162,6 +174,15 @@ def _check_ranges(
             collect.add(
                 (*where, name), f"{number} is outside {names}: name the dtypes of this case"
             )
+
+
+def _numbers(values: dict[str, Any]) -> Iterator[tuple[str, tuple[Any, ...]]]:
+    """Every tensor or number by its name."""
+    for name, value in values.items():
+        if isinstance(value, Parameters):
+            yield from _numbers({f"{name}.{inner}": item for inner, item in value.tensors.items()})
+        else:
+            yield name, value.data if isinstance(value, Tensor) else (value,)
 
 
 def _holds(dtype: Dtype, number: Number) -> bool:

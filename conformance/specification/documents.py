@@ -19,12 +19,13 @@ class _Closed(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 class ArgumentRuleEntry(_Closed, frozen=True, kw_only=True):
-    kind: Literal["real", "index", "count", "flag"]
+    kind: Literal["real", "index", "count", "flag", "parameters"]
     shape: str = "[]"
     optional: bool = False
+    shapes: dict[str, str] = {}
 
     def rule(self) -> ArgumentRule:
-        return ArgumentRule(kind=self.kind, shape=self.shape, optional=self.optional)
+        return ArgumentRule(**msgspec.structs.asdict(self))
 
 
 class OperationEntry(_Closed, frozen=True, kw_only=True):

@@ -83,9 +83,9 @@ def _pair(
 
 
 def _term(name: Any, calls: tuple[str, ...], results: tuple[str, ...]) -> tuple[str, str]:
-    call, dot, output = str(name).partition(".")
-    if not dot:
-        call, output = "", call
+    call, output = "", str(name)
+    if calls != ("",):  # the name of a parameter has dots of its own
+        call, _, output = output.partition(".")
     if call not in calls or output not in results:
         written = ", ".join(f"{c}.{r}" if c else r for c in calls for r in results)
         raise Malformed(f"{name!r} is no output of this case; there is {written}")

@@ -79,7 +79,7 @@ def is_number(value: Any) -> TypeGuard[Number]:
     return isinstance(value, int | Decimal) and not isinstance(value, bool)
 
 
-def _is_dyadic(number: Number) -> bool:
+def is_dyadic(number: Number) -> bool:
     """Whether ``number`` is a whole number over a power of two, of a size that dtypes have."""
     if number and not -400 < Decimal(number).adjusted() < 400:
         return False
@@ -144,7 +144,7 @@ def _filled(value: Any) -> Tensor:
     for name in ("scale", "offset"):
         if not is_number(value.get(name, 0)):
             raise Malformed(f"{name} is a number", "fill", name)
-        if not _is_dyadic(value.get(name, 0)):
+        if not is_dyadic(value.get(name, 0)):
             raise Malformed(f"{name} is a binary fraction, so that all is exact", "fill", name)
     shape = _shape(value["shape"], "fill", "shape")
     return fill(value["seed"], shape, value.get("scale", 1), value.get("offset", 0))

@@ -16,14 +16,14 @@ import flint
 import numpy as np
 
 from conformance.model import Number
-from conformance.truth.domains import Constant, Function
+from conformance.truth.domains import Constant, Function, largest
 
 arb = flint.arb
 
 #: Working precision in bits, and what it is raised to where 25 digits are not yet proven: where
 #: the value is tiny beside the numbers it was computed from, as in the far tail of GELU.
 PRECISION = 250
-HIGHER_PRECISIONS = (500, 1000, 2000)
+HIGHER_PRECISIONS = (500, 1200, 2000)
 
 #: Below half of the smallest positive double: zero in every precision.
 _INVISIBLE = Decimal("1e-330")
@@ -85,6 +85,10 @@ class Balls:
     def sign(self, values: np.ndarray) -> np.ndarray:
         flat = [float(value.mid().sgn()) for value in np.asarray(values).reshape(-1)]
         return np.array(flat, dtype=np.float64).reshape(np.shape(values))
+
+    def peak(self, values: np.ndarray, allowed: np.ndarray) -> np.ndarray:
+        flat = [float(value.mid()) for value in np.asarray(values).reshape(-1)]
+        return largest(np.array(flat, dtype=np.float64).reshape(np.shape(values)), allowed)
 
 
 def ball(number: Number) -> Any:

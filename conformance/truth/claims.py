@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from conformance.frozen import CaseTruth, Proven, join_key
+from conformance.frozen import CaseTruth, Proven, dotted
 from conformance.model import (
     Case,
     Combination,
@@ -98,17 +98,17 @@ def _relation(case: Case, relation: Relation, proof: Proof, truth: CaseTruth) ->
                     return [f"relate: same of shapes {[list(side.shape) for side in sides]}"]
                 difference = np.asarray(sides[0] - sides[1])
                 broken = [item for item in difference.reshape(-1) if not item.contains(0)]
-                name = f"{join_key(*left)} = {join_key(*right)}"
+                name = f"{dotted(*left)} = {dotted(*right)}"
             case Combination(terms=terms, equals=equals, where=where):
                 index = parse_index(where)
                 total = sum(proof.values[c, o][index] * factor for c, o, factor in terms)
                 broken = _unequal(np.asarray(total), equals)
-                name = " + ".join(f"{factor}*{join_key(c, o)}" for c, o, factor in terms)
+                name = " + ".join(f"{factor}*{dotted(c, o)}" for c, o, factor in terms)
             case MeanSquare(term=term, equals=number):
                 value = proof.values[term]
                 mean = (value * value).sum() / value.size
                 broken = [] if _within(mean, number) else [mean]
-                name = f"the mean square of {join_key(*term)}"
+                name = f"the mean square of {dotted(*term)}"
             case Differ() | Less():
                 return _visible(case, relation, proof, truth)
     return [f"relate: {name} does not hold: off by {broken[0]}"] if broken else []

@@ -14,6 +14,7 @@ from conformance.truth.balls import Balls, precision
 from conformance.truth.evaluate import evaluate_case
 from conformance.truth.prove import output_of
 from conformance.truth.reference import Reference
+from conformance.truth.rules import RULES
 from conformance.truth.tape import Node, Tape
 
 
@@ -49,9 +50,9 @@ class _Recorder(Reference):
 
 def _recorder() -> _Recorder:
     members = {
-        name: _noting(name, rule)
-        for name, rule in vars(Reference).items()
-        if callable(rule) and not name.startswith(("_", "check", "deliver"))
+        name: _noting(name, getattr(Reference, name))
+        for name in RULES
+        if not name.startswith(("check", "deliver"))
     }
     recorder: _Recorder = type("Recorder", (_Recorder,), members)()
     return recorder

@@ -49,6 +49,10 @@ class Domain(Protocol):
         """-1, 0 or 1 as doubles, by the midpoint."""
         ...
 
+    def peak(self, values: np.ndarray, allowed: np.ndarray) -> np.ndarray:
+        """The largest of the last axis where ``allowed`` is 1, as doubles, the axis kept."""
+        ...
+
 
 CONSTANTS: dict[Constant, float] = {
     "sqrt_half": math.sqrt(0.5),
@@ -90,3 +94,12 @@ class Doubles:
 
     def sign(self, values: np.ndarray) -> np.ndarray:
         return np.asarray(np.sign(values))
+
+    def peak(self, values: np.ndarray, allowed: np.ndarray) -> np.ndarray:
+        return largest(values, allowed)
+
+
+def largest(values: np.ndarray, allowed: np.ndarray) -> np.ndarray:
+    """The largest of the last axis of doubles where ``allowed`` is 1, the axis kept."""
+    permitted = np.where(allowed == 1, values, -np.inf)
+    return np.asarray(permitted.max(axis=-1, keepdims=True, initial=-np.inf))

@@ -8,7 +8,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from conformance.model import Case, FromOutput, Mode, Question, Tensor
+from conformance.model import Case, FromOutput, Mode, Parameters, Question, Tensor
+from conformance.questions import array
 from conformance.truth.reference import Reference
 from conformance.truth.reverse import adjoints
 from conformance.truth.tape import Node, Tape
@@ -18,6 +19,10 @@ Results: TypeAlias = dict[tuple[str, str], Node]
 
 #: The output name that every operation of one output uses when the reference is called.
 Outputs: TypeAlias = dict[str, Node]
+
+
+#: Dtypes of arguments that are no numbers to calculate with.
+_WHOLE = ("int64", "int32", "bool")
 
 
 class Impossible(Exception):
@@ -71,15 +76,26 @@ def evaluate(
         if seed.shape != y.shape:
             raise Impossible(f"an output of shape {y.shape} for an upstream of {seed.shape}")
         found = adjoints(y, seed)
-        due = {name: found[id(arguments[name])] for name in wrt if id(arguments[name]) in found}
+        named = by_name(arguments)
+        due = {name: found[id(named[name])] for name in wrt if id(named[name]) in found}
         return reference.deliver(due, arguments)
     except (ValueError, IndexError) as error:
         raise Impossible(str(error)) from None
 
 
+def by_name(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Every argument by its name, and every parameter by its own."""
+    named: dict[str, Any] = {}
+    for name, value in arguments.items():
+        named |= value if isinstance(value, Mapping) else {name: value}
+    return named
+
+
 def _exact(tape: Tape, value: Any, results: Results) -> Any:
     if isinstance(value, Tensor):
-        return tape.leaf(value)
+        return array(value, "float64") if value.dtype in _WHOLE else tape.leaf(value)
+    if isinstance(value, Parameters):
+        return {name: tape.leaf(item) for name, item in value.tensors.items()}
     if isinstance(value, FromOutput):
         return results[value.call, value.output]
     if isinstance(value, Decimal):
@@ -89,7 +105,9 @@ def _exact(tape: Tape, value: Any, results: Results) -> Any:
 
 def _given(tape: Tape, value: Any) -> Any:
     if isinstance(value, np.ndarray):
-        return tape.floats(value)
+        return tape.floats(value) if value.dtype.kind == "f" else value
+    if isinstance(value, dict):
+        return {name: _given(tape, item) for name, item in value.items()}
     if isinstance(value, float):
         return tape.floats(np.array(value))
     return value

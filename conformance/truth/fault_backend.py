@@ -13,7 +13,7 @@ from conformance.truth.domains import Domain, Doubles
 from conformance.truth.evaluate import Impossible, evaluate_question
 from conformance.truth.faults import Fault, catalogue
 from conformance.truth.native import Native
-from conformance.truth.reference import Reference
+from conformance.truth.rules import RULES
 from conformance.truth.tape import Tape
 
 
@@ -35,11 +35,10 @@ class FaultBackend:
 
     def describe(self) -> Description:
         """The fault and its sentence, where other backends name versions."""
-        operations = [name for name in vars(Reference) if not name.startswith("_")]
         return Description(
             name=self.name,
             versions={"fault": self._fault.says(), "breaks": self._fault.breaks},
-            operations=tuple(operations),
+            operations=RULES,
         )
 
     def answer(self, question: Question) -> Answer:

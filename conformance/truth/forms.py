@@ -7,7 +7,8 @@ largest over the forms. They differ in three places, and every combination is a 
 * the normal distribution function by ``erf`` or by ``erfc``;
 * layer norm differentiated step by step, or its gradient written by hand: from the standardised
   values, or folded into sums over x, with the values folded into scale and shift as well;
-* and every one of them may begin a sum with what is added to it, and take running statistics.
+* and every one of them may begin a sum with what is added to it, take running statistics, and
+  attend and score without ever storing normalised probabilities (``Accumulating``).
 """
 
 from __future__ import annotations
@@ -57,6 +58,34 @@ class Accumulating(Reference):
 
         return mean, variance.allowing(3 * (width + 1), extent)
 
+    def probabilities(self, scores: Node, allowed: np.ndarray) -> Node:
+        return _by_logarithm(super().probabilities(scores, allowed))
+
+    def attend(self, q: Node, k: Node, v: Node) -> Node:
+        """Key by key, as fused kernels attend, with the gradient that they have.
+
+        The scale may be folded into q and k before their product, so its roundings count with the
+        magnitudes of the terms. Weighted values are summed before they are divided, and rescaled
+        whenever a larger score turns up: for each key an exponential and a product. Backward, the
+        weights are computed again, and sum(p dp) over the keys is taken as sum(g y) over the
+        features of the answer, with the error that the answer was computed with.
+        """
+        width, length = q.shape[-1], k.shape[-2]
+
+        def terms() -> np.ndarray:
+            product = q.magnitude() @ np.swapaxes(k.magnitude(), -1, -2)
+            return np.asarray(product / np.sqrt(width))
+
+        weights = self.attention_weights(self.scores(q, k).allowing(_SCALING, terms))
+        y = (weights @ v).allowing(_RESCALING * length, lambda: weights.magnitude() @ v.magnitude())
+
+        def rule(g: Node) -> tuple[Node, Node, Node]:
+            moved = weights * (g @ v.swap_last() - (g * y).sum(-1, keepdims=True))
+            dq, dk = moved @ k, moved.swap_last() @ q
+            return self.scale(dq, width), self.scale(dk, width), weights.swap_last() @ g
+
+        return y.with_rule((q, k, v), rule)
+
     def feed_forward_sublayer(
         self,
         x: Node,
@@ -71,6 +100,40 @@ class Accumulating(Reference):
     ) -> Node:
         y = super().feed_forward_sublayer(x, gamma, beta, w_1, b_1, w_2, b_2, eps=eps)
         return y.allowing(w_2.shape[0], x.magnitude)
+
+    def attention_sublayer(
+        self,
+        x: Node,
+        gamma: Node,
+        beta: Node,
+        w_q: Node,
+        w_k: Node,
+        w_v: Node,
+        w_o: Node,
+        *,
+        heads: int,
+        eps: Node,
+    ) -> Node:
+        y = super().attention_sublayer(x, gamma, beta, w_q, w_k, w_v, w_o, heads=heads, eps=eps)
+        return y.allowing(w_o.shape[0], x.magnitude)
+
+
+#: The roundings of a scale that is folded into two factors: two constants and two products.
+_SCALING = 4.0
+
+#: The roundings of one rescaling: an exponential near 1, to 3 ulp, and a product.
+_RESCALING = 7.0
+
+
+def _by_logarithm(p: Node) -> Node:
+    """Probabilities as exp(log p): an error of u |log p| in the exponent, one of exp beside it."""
+
+    def extent() -> np.ndarray:
+        size = p.magnitude()
+        logarithm = np.abs(np.log(np.where(size > 0, size, 1.0)))
+        return np.asarray(size * (1 + logarithm))
+
+    return p.allowing(8.0, extent)
 
 
 class ComplementaryError(Reference):

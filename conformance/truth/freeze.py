@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from decimal import ROUND_CEILING, Context, Decimal
 from multiprocessing import get_context
@@ -81,13 +81,20 @@ def prove_case(case: Case, operation: Operation) -> ProvenCase:
 
 
 def prove_all(
-    specification: Specification, progress: Callable[[int, int], None] = lambda _done, _all: None
+    specification: Specification,
+    progress: Callable[[int, int], None] = lambda _done, _all: None,
+    families: Collection[str] = (),
 ) -> Iterator[ProvenCase]:
-    """``prove_case`` of every case, in the order of the specification, on all cores."""
-    cases = list(specification.cases.values())
+    """``prove_case`` of every case, in the order of the specification, on all cores.
+
+    With ``families``, of their cases alone.
+    """
+    cases = [
+        case for case in specification.cases.values() if not families or case.family in families
+    ]
     work = [(case, specification.operations[case.operation]) for case in cases]
     with ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:
-        for done, result in enumerate(pool.map(_prove_pair, work, chunksize=4), start=1):
+        for done, result in enumerate(pool.map(_prove_pair, work), start=1):
             progress(done, len(cases))
             yield result
 
@@ -121,10 +128,10 @@ def kills(results: list[ProvenCase]) -> dict[str, dict[str, dict[str, list[tuple
     return found
 
 
-def write(results: list[ProvenCase], folder: Path) -> list[Path]:
+def write(results: list[ProvenCase], folder: Path, *, some: bool = False) -> list[Path]:
     """Write the family files under ``folder``, a case a line; the paths that were written.
 
-    A file of a family that has no case any more is removed.
+    A file of a family that has no case any more is removed, unless only ``some`` were proven.
     """
     folder.mkdir(parents=True, exist_ok=True)
     families: dict[str, dict[str, Any]] = {}
@@ -139,7 +146,7 @@ def write(results: list[ProvenCase], folder: Path) -> list[Path]:
         path.write_text(_render(cases, sharpest.get(family, {})), encoding="utf-8")
         paths.append(path)
     for path in folder.glob("*.json"):
-        if path not in paths:
+        if path not in paths and not some:
             path.unlink()
     return paths
 

@@ -30,6 +30,13 @@ def exp(a: Node) -> Node:
     return _unary("exp", a, 2 * (3 + 2 * a.magnitude()), lambda y: y)
 
 
+def log(a: Node) -> Node:
+    """The natural logarithm, to 5 ulp."""
+    with np.errstate(all="ignore"):
+        value = a.tape.domain.apply("log", a.value)
+    return Node(value, (a,), lambda g: (g / a,), factor=10.0, steps=1)
+
+
 def erf(a: Node) -> Node:
     """The error function, to 5 ulp."""
     return _unary("erf", a, 10.0, lambda _: exp(-(a * a)) * a.tape.constant("two_over_sqrt_pi"))

@@ -12,7 +12,7 @@ import numpy as np
 
 from conformance.model import Number
 from conformance.precision import Dtype
-from conformance.truth.domains import CONSTANTS, Constant, Doubles, Function
+from conformance.truth.domains import CONSTANTS, Constant, Doubles, Function, largest
 
 
 class Native:
@@ -52,3 +52,7 @@ class Native:
     def sign(self, values: np.ndarray) -> np.ndarray:
         """-1, 0 or 1 as doubles."""
         return np.asarray(np.sign(values).astype(np.float64))
+
+    def peak(self, values: np.ndarray, allowed: np.ndarray) -> np.ndarray:
+        """The largest where ``allowed`` is 1, as doubles, the axis kept."""
+        return largest(values.astype(np.float64), allowed)

@@ -13,7 +13,10 @@ from conformance.truth.reference import Reference
 
 #: The names of all rules.
 RULES: tuple[str, ...] = tuple(
-    name for name, rule in vars(Reference).items() if callable(rule) and not name.startswith("_")
+    name
+    for part in reversed(Reference.__mro__[:-1])
+    for name, rule in vars(part).items()
+    if callable(rule) and not name.startswith("_")
 )
 
 

@@ -172,6 +172,16 @@ class Node:
         """The last two axes exchanged."""
         return Node(np.swapaxes(self.value, -1, -2), (self,), lambda g: (g.swap_last(),))
 
+    def transpose(self, axes: tuple[int, ...]) -> Node:
+        """The axes in the order ``axes``."""
+        back = tuple(int(axis) for axis in np.argsort(axes))
+
+        def pullback(g: Node) -> tuple[Node]:
+            first = g.ndim - len(back)
+            return (g.transpose((*range(first), *(first + axis for axis in back))),)
+
+        return Node(self.value.transpose(axes), (self,), pullback)
+
     def broadcast_to(self, shape: tuple[int, ...]) -> Node:
         before = self.shape
         value = np.broadcast_to(self.value, shape)
@@ -335,24 +345,27 @@ def take(a: Node, index: Any) -> Node:
 
     def pullback(g: Node) -> tuple[Node]:
         batch = _batch(g, value.shape)
-        return (_scatter(g, _behind(batch, index), (*batch, *a.shape)),)
+        return (scatter(g, _behind(batch, index), (*batch, *a.shape)),)
 
     return Node(value, (a,), pullback)
 
 
-def _scatter(a: Node, index: Any, shape: tuple[int, ...]) -> Node:
-    def spread(values: np.ndarray, zeros: np.ndarray) -> np.ndarray:
-        np.add.at(zeros, index, values)
-        return zeros
+def scatter(a: Node, index: Any, shape: tuple[int, ...]) -> Node:
+    """Zeros of ``shape`` with ``a`` added at ``index``; what meets in one place is summed."""
 
+    def spread(values: np.ndarray, onto: np.ndarray) -> np.ndarray:
+        np.add.at(onto, index, values)
+        return onto
+
+    met = spread(np.ones(a.shape), np.zeros(shape))
     blank = a.tape.domain.from_floats(np.zeros(shape))
     return Node(
         spread(a.value, blank),
         (a,),
         lambda g: (take(g, _behind(_batch(g, shape), index)),),
-        factor=float(max(1, a.value.size)),
+        factor=met,
         extent=lambda: spread(a.magnitude(), np.zeros(shape)),
-        steps=max(1, a.value.size),
+        steps=int(met.max(initial=1.0)),
     )
 
 
