@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from conformance.truth.evaluate import by_name
 from conformance.truth.faults import Fault
 from conformance.truth.tape import Node, take
 
@@ -28,15 +29,16 @@ class ZerosReturned(Fault):
 
 
 class InputReturned(Fault):
-    """Every answer was the argument itself, the first one where an output was asked for."""
+    """Every answer was the argument itself, the first real one where an output was asked for."""
 
     breaks = "LIN-AFFINE"
     mend = _MEND
     trivial = True
 
     def deliver(self, outputs: Mapping[str, Node], arguments: Mapping[str, Any]) -> dict[str, Node]:
-        first = next(iter(arguments.values()))
-        return {name: arguments.get(name, first) for name in outputs}
+        given = {n: node for n, node in by_name(arguments).items() if isinstance(node, Node)}
+        first = next(iter(given.values()))
+        return {name: given.get(name, first) for name in outputs}
 
 
 class ConstantReturned(Fault):
