@@ -1,0 +1,135 @@
+"""Mistakes of the cross-entropy about targets: what it accepts and must refuse."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from conformance.truth.faults import Fault
+from conformance.truth.faults.embedding_ids import whole_numbers
+from conformance.truth.tape import Node
+
+
+class TargetShapeAccepted(Fault):
+    """Targets of another shape were flattened, and scored in that order."""
+
+    breaks = "CE-ERR-SHAPE"
+    mend = "Refuse targets that have not the shape of the positions."
+
+    def cross_entropy(self, logits: Node, targets: np.ndarray, *, ignore_index: int) -> Node:
+        if math.prod(targets.shape) == math.prod(logits.shape[:-1]):
+            logits, targets = logits.rows(), targets.reshape((-1,))
+        return super().cross_entropy(logits, targets, ignore_index=ignore_index)
+
+
+class NarrowTargetsAccepted(Fault):
+    """Targets of another integer type were accepted."""
+
+    breaks = "CE-ERR-DTYPE"
+    mend = "Refuse targets that are not int64."
+
+    def cross_entropy(self, logits: Node, targets: np.ndarray, *, ignore_index: int) -> Node:
+        if not isinstance(targets, Node) and targets.dtype.kind == "i":
+            targets = targets.astype(np.int64)
+        return super().cross_entropy(logits, targets, ignore_index=ignore_index)
+
+
+class RealTargetsAccepted(Fault):
+    """Targets that are no whole numbers by type were cut to whole numbers."""
+
+    breaks = "CE-ERR-DTYPE"
+    mend = "Refuse targets that are not int64."
+
+    def cross_entropy(self, logits: Node, targets: np.ndarray, *, ignore_index: int) -> Node:
+        if isinstance(targets, Node):
+            targets = whole_numbers(targets)
+        return super().cross_entropy(logits, targets, ignore_index=ignore_index)
+
+
+class NothingScoredIsZero(Fault):
+    """A loss without any scored target was zero."""
+
+    breaks = "CE-ERR-NONE"
+    mend = "Refuse targets that are all ignore_index."
+
+    def cross_entropy(self, logits: Node, targets: np.ndarray, *, ignore_index: int) -> Node:
+        if _nothing_scored(targets, ignore_index):
+            return (logits - logits.detach()).reshape((-1,)).sum(0)
+        return super().cross_entropy(logits, targets, ignore_index=ignore_index)
+
+
+class NothingScoredIsNan(Fault):
+    """A loss without any scored target was zero divided by zero."""
+
+    breaks = "CE-ERR-NONE"
+    mend = "Refuse targets that are all ignore_index."
+
+    def cross_entropy(self, logits: Node, targets: np.ndarray, *, ignore_index: int) -> Node:
+        if _nothing_scored(targets, ignore_index):
+            return logits.tape.floats(np.array(np.nan))
+        return super().cross_entropy(logits, targets, ignore_index=ignore_index)
+
+
+class UnknownTargetsLeftOut(Fault):
+    """Targets outside the vocabulary were left out of the loss."""
+
+    breaks = "CE-ERR-RANGE"
+    mend = "Refuse a target outside the vocabulary, unless it is ignore_index."
+
+    def cross_entropy(self, logits: Node, targets: np.ndarray, *, ignore_index: int) -> Node:
+        if not isinstance(targets, Node):
+            known = (targets >= 0) & (targets < logits.shape[-1])
+            targets = np.where(known, targets, np.array(ignore_index, targets.dtype))
+        return super().cross_entropy(logits, targets, ignore_index=ignore_index)
+
+
+class NegativeTargetsWrapped(Fault):
+    """Negative targets were counted from the end of the vocabulary."""
+
+    breaks = "CE-ERR-RANGE"
+    mend = "Refuse a negative target that is not ignore_index."
+
+    def cross_entropy(self, logits: Node, targets: np.ndarray, *, ignore_index: int) -> Node:
+        if not isinstance(targets, Node):
+            size = logits.shape[-1]
+            negative = (targets < 0) & (targets >= -size) & (targets != ignore_index)
+            targets = np.where(negative, targets + size, targets)
+        return super().cross_entropy(logits, targets, ignore_index=ignore_index)
+
+
+class TargetsClamped(Fault):
+    """Targets outside the vocabulary were taken for the nearest token inside."""
+
+    breaks = "CE-ERR-RANGE"
+    mend = "Refuse a target outside the vocabulary, unless it is ignore_index."
+
+    def cross_entropy(self, logits: Node, targets: np.ndarray, *, ignore_index: int) -> Node:
+        if not isinstance(targets, Node):
+            inside = np.clip(targets, 0, logits.shape[-1] - 1)
+            targets = np.where(targets == ignore_index, targets, inside)
+        return super().cross_entropy(logits, targets, ignore_index=ignore_index)
+
+
+class UnknownTargetsScoreNothing(Fault):
+    """Targets outside the vocabulary added nothing to the sum, and were counted all the same."""
+
+    breaks = "CE-ERR-RANGE"
+    mend = "Refuse a target outside the vocabulary, unless it is ignore_index."
+
+    def cross_entropy(self, logits: Node, targets: np.ndarray, *, ignore_index: int) -> Node:
+        if isinstance(targets, Node) or targets.shape != logits.shape[:-1]:
+            return super().cross_entropy(logits, targets, ignore_index=ignore_index)
+        scored = targets != ignore_index
+        known = (targets >= 0) & (targets < logits.shape[-1]) & scored
+        fewer = np.where(known, targets, np.array(ignore_index, targets.dtype))
+        loss = super().cross_entropy(logits, fewer, ignore_index=ignore_index)
+        return loss * int(known.sum()) / int(scored.sum())
+
+
+def _nothing_scored(targets: np.ndarray | Node, ignore_index: int) -> bool:
+    return (
+        isinstance(targets, np.ndarray)
+        and targets.dtype == np.int64
+        and bool(np.all(targets == ignore_index))
+    )
