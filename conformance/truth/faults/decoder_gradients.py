@@ -17,6 +17,7 @@ class HeadInputDetached(Fault):
     """What the head reads was detached, so that nothing but the head received a gradient."""
 
     breaks = "DEC-GRADIENT"
+    also = ("GRAD-PRESENT",)
     mend = "Let the gradient pass from the head into the final norm; no detach, no copy."
 
     def head(self, x: Node, parameters: Mapping[str, Node]) -> Node:
@@ -27,6 +28,7 @@ class HeadDetached(Fault):
     """The head was taken as a constant, and no gradient came for it."""
 
     breaks = "DEC-GRADIENT"
+    also = ("GRAD-PRESENT",)
     mend = "Register the head as a parameter."
 
     def head(self, x: Node, parameters: Mapping[str, Node]) -> Node:
@@ -37,6 +39,7 @@ class FinalNormDetached(Fault):
     """Scale and shift of the final norm were taken as constants, and no gradient came for them."""
 
     breaks = "DEC-GRADIENT"
+    also = ("GRAD-PRESENT",)
     mend = "Register the scale and shift of the final norm as parameters."
 
     def final_norm(self, x: Node, gamma: Node, beta: Node, *, eps: Node) -> Node:
@@ -47,6 +50,7 @@ class BlocksDetached(Fault):
     """The blocks were run without a graph: neither they nor the embedding received a gradient."""
 
     breaks = "DEC-GRADIENT"
+    also = ("GRAD-PRESENT",)
     mend = "Run the blocks inside the graph; no_grad belongs to inference."
 
     def run_blocks(self, x: Node, blocks: Blocks, *, heads: int, eps: Node) -> Node:
@@ -57,6 +61,7 @@ class BlocksConstant(Fault):
     """The parameters of the blocks were taken as constants, and no gradient came for them."""
 
     breaks = "DEC-GRADIENT"
+    also = ("GRAD-PRESENT",)
     mend = "Keep the blocks in a container that registers their parameters."
 
     def blocks(self, parameters: Mapping[str, Node]) -> Blocks:
@@ -70,6 +75,7 @@ class FirstBlocksConstant(Fault):
     """The parameters of all blocks but the last were taken as constants."""
 
     breaks = "DEC-GRADIENT"
+    also = ("GRAD-PRESENT",)
     mend = "Train every block; freezing the lower ones is another procedure."
 
     def blocks(self, parameters: Mapping[str, Node]) -> Blocks:
@@ -81,6 +87,7 @@ class GradientStopsAtLastBlock(Fault):
     """What the last block reads was detached, so that nothing below it received a gradient."""
 
     breaks = "DEC-GRADIENT"
+    also = ("GRAD-PRESENT",)
     mend = "Let the gradient pass through every block."
 
     def run_blocks(self, x: Node, blocks: Blocks, *, heads: int, eps: Node) -> Node:
@@ -103,7 +110,7 @@ class EmbeddingDetached(Fault):
     """The embedding was detached, so that neither of its tables received a gradient."""
 
     breaks = "DEC-GRADIENT"
-    also = ("EMB-GRADIENT",)
+    also = ("GRAD-PRESENT", "EMB-GRADIENT")
     mend = "Look the rows up inside the graph."
 
     def embed(self, tokens: np.ndarray, token_embedding: Node, position_embedding: Node) -> Node:

@@ -53,6 +53,7 @@ class TokenTableDetached(Fault):
     """The token table was taken as a constant, and no gradient came for it."""
 
     breaks = "EMB-GRADIENT"
+    also = ("GRAD-PRESENT",)
     mend = "Look the rows up inside the graph."
 
     def token_rows(self, token_embedding: Node, tokens: np.ndarray) -> Node:
@@ -63,6 +64,7 @@ class PositionTableDetached(Fault):
     """The position table was taken as a constant, and no gradient came for it."""
 
     breaks = "EMB-GRADIENT"
+    also = ("GRAD-PRESENT",)
     mend = "Register the position table as a parameter: the positions are learned."
 
     def position_rows(self, position_embedding: Node, positions: np.ndarray) -> Node:

@@ -140,7 +140,7 @@ class LogarithmOfSoftmax(Fault):
         return -log(take(self.softmax(logits), (np.arange(len(targets)), targets)))
 
 
-class SoftmaxOverTime(Fault):
+class NormaliserOverPositions(Fault):
     """The log-sum-exp ran over the positions instead of over the vocabulary."""
 
     breaks = "CE-NLL"

@@ -112,7 +112,7 @@ class LossDetached(Fault):
     """The loss came as a number outside the graph, and no gradient came from it."""
 
     breaks = "CE-GRADIENT"
-    also = ("LOSS-GRADIENT",)
+    also = ("GRAD-PRESENT", "LOSS-GRADIENT")
     mend = "Return the loss itself; item() is for printing."
 
     def mean_loss(self, losses: Node, targets: np.ndarray) -> Node:

@@ -94,7 +94,7 @@ class TakesTheLogarithmLast(ModelTorch):
 
 
 class SumsOverTime(ModelTorch):
-    fault = "softmax-over-time"
+    fault = "normaliser-over-positions"
 
     def cross_entropy(self, logits, targets, *, ignore_index):
         if logits.ndim < 2:
