@@ -31,6 +31,15 @@ def where(mask: np.ndarray, yes: Node, no: Node) -> Node:
     )
 
 
+def gradient_where(mask: np.ndarray, node: Node) -> Node:
+    """``node``, of which only the places where ``mask`` (of bools) holds receive a gradient.
+
+    The others get zero even where theirs is no number, as a library does that fills them.
+    """
+    nothing = node.tape.floats(np.zeros(()))
+    return node.with_rule((node,), lambda g: (where(mask, g, nothing),))
+
+
 def logistic(x: Node) -> Node:
     """1 / (1 + exp(-x)), by an exponential that overflows neither here nor in the gradient."""
     positive = x.tape.domain.sign(x.value) > 0

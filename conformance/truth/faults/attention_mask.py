@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from conformance.truth.faults import Fault
-from conformance.truth.pieces import number, where
+from conformance.truth.pieces import gradient_where, number, where
 from conformance.truth.tape import Node
 
 
@@ -41,7 +41,8 @@ class MaskOneShort(Fault):
         return np.tril(np.ones((length, length)), -1)
 
     def attention_weights(self, scores: Node) -> Node:
-        return super().attention_weights(_kept(scores, self.allowed(scores.shape[-1])))
+        seen = self.allowed(scores.shape[-1]) == 1
+        return super().attention_weights(gradient_where(seen, scores))
 
 
 class MaskInverted(Fault):
@@ -55,7 +56,8 @@ class MaskInverted(Fault):
         return np.triu(np.ones((length, length)), 1)
 
     def attention_weights(self, scores: Node) -> Node:
-        return super().attention_weights(_kept(scores, self.allowed(scores.shape[-1])))
+        seen = self.allowed(scores.shape[-1]) == 1
+        return super().attention_weights(gradient_where(seen, scores))
 
 
 class MaskTransposed(Fault):
@@ -143,9 +145,3 @@ class SequencesJoined(Fault):
         joined = x.rows().reshape((1, x.shape[0] * x.shape[1], x.shape[2]))
         y = super().causal_attention(joined, w_q, w_k, w_v, w_o, heads=heads)
         return y.reshape(x.shape)
-
-
-def _kept(scores: Node, allowed: np.ndarray) -> Node:
-    """``scores``, of which those not allowed get no gradient, not even where there is no number."""
-    nothing = scores.tape.floats(np.zeros(()))
-    return scores.with_rule((scores,), lambda g: (where(allowed == 1, g, nothing),))

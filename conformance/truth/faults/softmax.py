@@ -8,7 +8,7 @@ import numpy as np
 
 from conformance.truth.faults import Fault
 from conformance.truth.functions import log
-from conformance.truth.pieces import number
+from conformance.truth.pieces import gradient_where, number
 from conformance.truth.tape import Node
 
 #: More digits than any bound can see.
@@ -37,8 +37,10 @@ class SoftmaxOverFirstAxis(Fault):
     def probabilities(self, scores: Node, allowed: np.ndarray) -> Node:
         axes = (*range(1, scores.ndim), 0)
         back = (scores.ndim - 1, *range(scores.ndim - 1))
-        permitted = np.broadcast_to(allowed, scores.shape).transpose(axes)
-        return super().probabilities(scores.transpose(axes), permitted).transpose(back)
+        permitted = np.broadcast_to(allowed, scores.shape)
+        kept = gradient_where(permitted == 1, scores)
+        turned = super().probabilities(kept.transpose(axes), permitted.transpose(axes))
+        return turned.transpose(back)
 
 
 class SoftmaxOverPositions(Fault):
@@ -79,18 +81,6 @@ class OneAddedToSum(Fault):
         return weights / (weights.sum(-1, keepdims=True) + 1)
 
 
-class DividedByLargest(Fault):
-    """The exponentials were divided by the largest of them instead of by their sum."""
-
-    breaks = "SOFTMAX-FORMULA"
-    mend = "Divide by the sum over the last axis."
-
-    def normalise(self, weights: Node) -> Node:
-        everywhere = np.ones(weights.shape[-1])
-        largest = weights.tape.domain.peak(weights.value, everywhere)
-        return weights / weights.tape.floats(largest)
-
-
 class DividedByLength(Fault):
     """The exponentials were divided by their number instead of by their sum."""
 
@@ -107,8 +97,8 @@ class PowersOfTwo(Fault):
     breaks = "SOFTMAX-FORMULA"
     mend = "Take exp, or multiply by log2(e) before a power of two."
 
-    def probabilities(self, scores: Node, allowed: np.ndarray) -> Node:
-        return super().probabilities(scores * number(scores, _LN_2), allowed)
+    def exponentials(self, scores: Node, allowed: np.ndarray) -> Node:
+        return super().exponentials(scores * number(scores, _LN_2), allowed)
 
 
 class DifferenceReversed(Fault):
@@ -117,8 +107,8 @@ class DifferenceReversed(Fault):
     breaks = "SOFTMAX-FORMULA"
     mend = "Subtract the maximum from the numbers, not the numbers from the maximum."
 
-    def probabilities(self, scores: Node, allowed: np.ndarray) -> Node:
-        return super().probabilities(-scores, allowed)
+    def exponentials(self, scores: Node, allowed: np.ndarray) -> Node:
+        return super().exponentials(-scores, allowed)
 
 
 class LogarithmReturned(Fault):

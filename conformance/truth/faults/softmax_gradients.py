@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from conformance.truth.faults import Fault
-from conformance.truth.pieces import average
+from conformance.truth.pieces import average, gradient_where
 from conformance.truth.tape import Node
 
 
@@ -85,6 +85,10 @@ class SoftmaxGradientUnweighted(Fault):
     def softmax_gradient(self, p: Node, g: Node) -> Node:
         return g - (p * g).sum(-1, keepdims=True)
 
+    def attention_weights(self, scores: Node) -> Node:
+        seen = self.allowed(scores.shape[-1]) == 1
+        return super().attention_weights(gradient_where(seen, scores))
+
 
 class SoftmaxGradientPassedOn(Fault):
     """The upstream gradient went through softmax unchanged."""
@@ -95,6 +99,10 @@ class SoftmaxGradientPassedOn(Fault):
 
     def softmax_gradient(self, p: Node, g: Node) -> Node:
         return g
+
+    def attention_weights(self, scores: Node) -> Node:
+        seen = self.allowed(scores.shape[-1]) == 1
+        return super().attention_weights(gradient_where(seen, scores))
 
 
 class SoftmaxGradientNegated(Fault):
