@@ -54,6 +54,9 @@ SELECT = {
     "residual": ("residual/*", "feed-forward/sublayer-*"),
     "rounding": ("linear/*", "layer-norm/*", "residual/*", "feed-forward/*"),
     "trivial": ("gelu/*", "layer-norm/*"),
+    "embedding": ("embedding/*",),
+    "decoder": ("decoder/*", "loss/gradients-of-every-parameter"),
+    "loss": ("loss/*",),
 }
 
 

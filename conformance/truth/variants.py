@@ -19,7 +19,7 @@ from conformance.truth.rules import replaced
 from conformance.truth.tape import Node
 
 #: Operations that are not composed of others: those that an adapter overrides one at a time.
-_LEAVES = ("linear", "layer_norm", "gelu", "residual_add", "softmax")
+_LEAVES = ("linear", "layer_norm", "gelu", "residual_add", "softmax", "embed", "cross_entropy")
 
 #: Attention is composed of others, but its own steps are no operations: a mistake in one of them
 #: is made in the value of attention alone, or in its gradient alone.
