@@ -83,6 +83,7 @@ class PositionsReversed(Fault):
     """Positions were counted from the end of the sequence."""
 
     breaks = "EMB-POSITIONS"
+    also = ("DEC-PADDING",)
     mend = "Count positions from the start of the sequence."
 
     def positions(self, length: int, context: int) -> np.ndarray:
@@ -93,6 +94,7 @@ class PositionsAtTheEnd(Fault):
     """The last position rows of the table were used instead of the first ones."""
 
     breaks = "EMB-POSITIONS"
+    also = ("DEC-PADDING",)
     mend = "Start at row 0 of the position table, however short the sequence is."
 
     def positions(self, length: int, context: int) -> np.ndarray:

@@ -28,7 +28,7 @@ class LossOverAllPositions(Fault):
     """The sum was divided by the number of all positions, those that are left out included."""
 
     breaks = "CE-MEAN"
-    also = ("CE-IGNORE",)
+    also = ("CE-IGNORE", "DEC-PADDING")
     mend = "Divide the sum by the number of scored targets."
 
     def mean_loss(self, losses: Node, targets: np.ndarray) -> Node:

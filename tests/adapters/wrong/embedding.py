@@ -161,7 +161,7 @@ class CutsThePositions(ModelTorch):
 # ------------------------------------------------------------------- accepted and is not valid
 
 
-class TakesAnyRank(ModelTorch):
+class TakesTokensOfAnyRank(ModelTorch):
     fault = "token-rank-accepted"
 
     def need_batch(self, tokens):
