@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 from decimal import Decimal
 
+import jsonschema
 import pytest
+import referencing
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from conformance.errors import SpecificationError
+from conformance.layout import SPEC
 from conformance.model import ArgumentRule, Tensor
+from conformance.specification import load
 from conformance.specification.parameters import expanded, parameters
 from conformance.specification.tensors import Malformed, fill, is_dyadic, tensor
 
@@ -301,3 +308,182 @@ def test_drawn_parameters_are_real():
     """They are given in the dtype of the run."""
     assert {type(item) for item in drawn().values()} == {Tensor}
     assert {item.dtype for item in drawn().values()} == {"real"}
+
+
+# ---------------------------------------------------------------------------- in a case
+
+HEAD = """\
+operation: block
+cases:
+- id: block/planted
+  title: planted
+  clauses: [BLOCK-SHAPE]
+  derived: planted here
+"""
+
+FIRST = """\
+      x: [[[1, 2]]]
+      parameters: {fill: {seed: 5, sizes: {d: 2, f: 3}}}
+      heads: 1
+      eps: 1
+"""
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory):
+    """The specification without cases, facts and errata."""
+    root = tmp_path_factory.mktemp("specification") / "spec"
+    shutil.copytree(SPEC, root, ignore=shutil.ignore_patterns("truth", "schema", "cases"))
+    (root / "cases" / "block").mkdir(parents=True)
+    (root / "facts.yaml").write_text("facts: []\n")
+    (root / "errata.yaml").write_text("errata: []\n")
+    with pytest.MonkeyPatch.context() as patch:
+        folder = root.parent / "cache"
+        patch.setattr("conformance.specification.cache.cache_folder", lambda name: folder / name)
+        yield root
+
+
+def planted(root, text):
+    """The case that ``text`` completes, or the lines that tell what is wrong with it."""
+    (root / "cases" / "block" / "planted.yaml").write_text(HEAD + text)
+    try:
+        return load(root).cases["block/planted"]
+    except SpecificationError as error:
+        return [str(problem).removeprefix("spec/cases/block/planted.yaml:")
+                for problem in error.problems]  # fmt: skip
+
+
+def calls(changes, *, mode=""):
+    """A case of two calls, the second with ``changes``."""
+    return (
+        f"{mode}  calls:\n    a:\n{FIRST}    b: {{like: a, set: {{{changes}}}}}\n"
+        "  relate:\n  - {same: [a.y, b.y]}\n"
+    )
+
+
+def test_a_call_changes_a_parameter_by_its_argument_and_name(root):
+    """Whole or in part; the call that it is like keeps its own."""
+    case = planted(root, calls('parameters.attention.w_o: 0, "parameters.feed_forward.b_1[1:]": 7'))
+    before, after = (case.calls[name].given["parameters"].tensors for name in "ab")
+    assert after["attention.w_o"] == tensor([[0, 0], [0, 0]])
+    assert after["feed_forward.b_1"].data == (before["feed_forward.b_1"].data[0], 7, 7)
+    same = set(before) - {"attention.w_o", "feed_forward.b_1"}
+    assert all(before[name] == after[name] for name in same)
+    assert 0 not in before["attention.w_o"].data
+
+
+def test_gradients_are_asked_for_by_the_names_of_the_parameters(root):
+    """All of them where nothing is said, in the order of the operation."""
+    given_ = f"  given:\n{FIRST}".replace("      ", "    ")
+    vjp = "  mode: vjp\n  upstream: {y: [[[1, 2]]]}\n"
+    names = tuple(load(root).operations["block"].arguments["parameters"].shapes)
+    assert planted(root, vjp + given_).calls[""].wrt == ("x", *names)
+    some = "  wrt: [attention.w_q, x]\n"
+    assert planted(root, vjp + given_ + some).calls[""].wrt == ("attention.w_q", "x")
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        (
+            calls("parameters.attention.w_x: 0"),
+            ("13: cases[0].calls.b.set.parameters.attention.w_x: "
+            "call 'a' is not given 'attention.w_x'"),
+        ),
+        (
+            calls("attention.w_o: 0"),
+            "13: cases[0].calls.b.set.attention.w_o: call 'a' is not given 'attention.w_o'",
+        ),
+        (
+            calls('"parameters.attention.w_o[0]": [1, 2, 3]'),
+            ("13: cases[0].calls.b.set.parameters.attention.w_o[0]: "
+            "shape [3] where the slice has [2]"),
+        ),
+        (
+            f"  given:\n{FIRST}".replace("      ", "    ").replace("f: 3", "g: 3"),
+            "9: cases[0].given.parameters.fill.sizes: sizes gives d, f",
+        ),
+        (
+            "  given: {x: [[[1]]], parameters: {attention.w_q: [[1]]}, heads: 1, eps: 1}\n",
+            "7: cases[0].given.parameters: the parameter 'attention_norm.gamma' is missing",
+        ),
+        (
+            "  given: {x: [[[1]]], heads: 1, eps: 1}\n",
+            "7: cases[0].given: block needs 'parameters'",
+        ),
+        (
+            "  mode: vjp\n  upstream: {y: [[[1, 2]]]}\n  wrt: [parameters]\n  given:\n"
+            + FIRST.replace("      ", "    "),
+            "3: cases[0]: wrt names 'parameters', which has no gradient",
+        ),
+        (
+            f"  given:\n{FIRST}".replace("      ", "    ")
+            .replace("f: 3}}", "f: 3}}, set: {feed_forward.b_1: 1e300}"),
+            ("9: cases[0].given.parameters.feed_forward.b_1: "
+            "1E+300 is outside float32: name the dtypes of this case"),
+        ),
+    ],
+)  # fmt: skip
+def test_a_fault_in_the_parameters_of_a_case_is_one_line(root, text, line):
+    """With the place of the fault, and what is wrong there."""
+    assert planted(root, text) == [line]
+
+
+# --------------------------------------------------------------------------------- JSON Schema
+
+
+@pytest.fixture(scope="module")
+def schema():
+    """Whether the published schema takes a value as parameters."""
+    common = json.loads((SPEC / "schema" / "common.json").read_text(encoding="utf-8"))
+    registry = referencing.Registry().with_resource(
+        common["$id"], referencing.Resource.from_contents(common)
+    )
+    reference = {"$ref": f"{common['$id']}#/$defs/parameters"}
+    return jsonschema.Draft202012Validator(reference, registry=registry).is_valid
+
+
+FILL = {"seed": 5, "sizes": SIZES}
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        WHOLE,
+        {"norm.gamma": 1},
+        {"norm.gamma": {"shape": [0], "data": []}},
+        {"norm.gamma": {"fill": {"seed": 1, "shape": [2]}}},
+        {"fill": FILL},
+        {"fill": {**FILL, "blocks": 2, "scale": 0.5}},
+        {"fill": FILL, "set": {"attention.w_o": 0, "blocks.0.map.w_1[0, :2]": [1, 2]}},
+    ],
+)
+def test_the_schema_takes_parameters_in_both_forms(schema, value):
+    """Written out, or drawn and changed."""
+    assert schema(value)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {},
+        5,
+        [1, 2],
+        {"norm.gamma": "1"},
+        {"norm.gamma": {"shape": [1]}},
+        {"fill": {"seed": 5}},
+        {"fill": {"sizes": SIZES}},
+        {"fill": {**FILL, "offset": 1}},
+        {"fill": {**FILL, "seed": -1}},
+        {"fill": {**FILL, "sizes": {"d": 1.5}}},
+        {"fill": {**FILL, "sizes": {}}},
+        {"fill": {**FILL, "blocks": "2"}},
+        {"fill": FILL, "norm.beta": [1, 2]},
+        {"fill": FILL, "set": {"norm.beta(0)": 1}},
+        {"fill": FILL, "set": {"norm.beta": "1"}},
+        {"set": {"norm.beta": 1}, "norm.gamma": [1]},
+    ],
+)
+def test_the_schema_refuses_what_is_neither_form(schema, value):
+    """Closed like the rest, so that a slip in another tool's reader shows."""
+    assert not schema(value)
