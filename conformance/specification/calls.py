@@ -161,7 +161,7 @@ def _check_ranges(
     values: dict[str, Any], entry: CaseEntry, where: Path_, collect: Collector
 ) -> None:
     """Notes the numbers that a dtype of the case can't hold, the first of each argument."""
-    for name, numbers in _numbers(values):
+    for place, numbers in _numbers(values):
         outside = {
             dtype: number
             for dtype in reversed(entry.dtypes)
@@ -172,17 +172,18 @@ def _check_ranges(
             names = " and ".join(dtype for dtype in entry.dtypes if dtype in outside)
             number = next(number for number in outside.values())
             collect.add(
-                (*where, name), f"{number} is outside {names}: name the dtypes of this case"
+                (*where, *place), f"{number} is outside {names}: name the dtypes of this case"
             )
 
 
-def _numbers(values: dict[str, Any]) -> Iterator[tuple[str, tuple[Any, ...]]]:
-    """Every tensor or number by its name."""
+def _numbers(values: dict[str, Any]) -> Iterator[tuple[Path_, tuple[Any, ...]]]:
+    """Every tensor or number, with the path to it."""
     for name, value in values.items():
         if isinstance(value, Parameters):
-            yield from _numbers({f"{name}.{inner}": item for inner, item in value.tensors.items()})
+            for inner, item in value.tensors.items():
+                yield (name, inner), item.data
         else:
-            yield name, value.data if isinstance(value, Tensor) else (value,)
+            yield (name,), value.data if isinstance(value, Tensor) else (value,)
 
 
 def _holds(dtype: Dtype, number: Number) -> bool:
