@@ -37,6 +37,16 @@ class NeverDivides(DecoderTorch):
         return self.exponentials(x)
 
 
+class NeverDividesNorLooksBack(DecoderTorch):
+    """The gradient by the formula of the documents, from the wrong probabilities."""
+
+    fault = "sum-forgotten"
+
+    def softmax(self, x):
+        p = self.exponentials(x).detach()
+        return by_hand(p, (x,), lambda g: (p * (g - (p * g).sum(-1, keepdim=True)),))
+
+
 class GivesTheRestToNothing(DecoderTorch):
     fault = "one-added-to-sum"
 
