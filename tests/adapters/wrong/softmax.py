@@ -55,6 +55,14 @@ class GivesTheRestToNothing(DecoderTorch):
         return weights / (1 + weights.sum(dim=-1, keepdim=True))
 
 
+class MayChooseNothing(DecoderTorch):
+    fault = "score-of-zero-added"
+
+    def softmax(self, x):
+        nothing = torch.zeros_like(x[..., :1])
+        return torch.softmax(torch.cat([x, nothing], dim=-1), dim=-1)[..., :-1]
+
+
 class DividesByTheCount(DecoderTorch):
     fault = "divided-by-length"
 
