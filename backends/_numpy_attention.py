@@ -20,17 +20,14 @@ class NumpyAttention(NumpyLayers):
 
         The largest is subtracted first, which changes nothing but keeps exp from overflowing.
         """
-        # initial, so that there may be no x at all
-        powers = np.exp(x - x.max(axis=-1, keepdims=True, initial=-np.inf))
-        y: Array = powers / powers.sum(axis=-1, keepdims=True)
-        return y
+        return _softmax(x)
 
     def softmax_vjp(self, upstream: Array, x: Array) -> Gradients:
         """``upstream [..., n]`` -> the gradient of ``x``: y (G - sum(y G)).
 
         The sum is there because each x moves every y.
         """
-        y = self.softmax(x)
+        y = _softmax(x)
         return {"x": y * (upstream - (y * upstream).sum(axis=-1, keepdims=True))}
 
     def causal_attention(
@@ -164,6 +161,13 @@ class NumpyAttention(NumpyLayers):
             **{name: first[argument] for argument, name in ATTENTION.items()},
             **{name: second[argument] for argument, name in FEED_FORWARD.items()},
         }
+
+
+def _softmax(x: Array) -> Array:
+    # initial, so that there may be no x at all
+    powers = np.exp(x - x.max(axis=-1, keepdims=True, initial=-np.inf))
+    y: Array = powers / powers.sum(axis=-1, keepdims=True)
+    return y
 
 
 def _split_heads(x: Array, heads: int) -> Array:

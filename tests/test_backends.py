@@ -23,6 +23,7 @@ SHAPES = {
     "linear": {"x": (L, 3), "weight": (3, 4), "bias": (4,)},
     "layer_norm": {"x": (L, 3), "gamma": (3,), "beta": (3,)},
     "gelu": {"x": (L, 3)},
+    "softmax": {"x": (L, 3)},
     "residual_add": {"x": (L, 3), "increment": (L, 3)},
     "feed_forward": FEED_FORWARD,
     "feed_forward_sublayer": {"gamma": (3,), "beta": (3,), **FEED_FORWARD},
