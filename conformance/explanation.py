@@ -40,8 +40,10 @@ from conformance.truth.prove import Proof, prove, prove_values
 _DIGITS = 12
 _ELEMENTS = 12
 
-#: Products of a linear layer are written out up to so many outputs.
+#: Products of a linear layer are written out up to so many outputs, where there are no more than
+#: so many layers.
 _PRODUCTS = 8
+_LAYERS = 2
 
 
 def explain(
@@ -81,19 +83,26 @@ def _derivation(case: Case, operation: Operation) -> Iterator[str]:
     for call, steps in derive(case, operation).items():
         if call:
             yield f"  call {call}"
+        in_full = sum(map(_layers, steps)) <= _LAYERS
         for step in steps:
-            yield from _step(step, 1)
+            yield from _step(step, 1, in_full=in_full)
         yield ""
 
 
-def _step(step: Step, depth: int) -> Iterator[str]:
-    """A rule after the rules it used: what it gave, and for sums of products how."""
+def _layers(step: Step) -> int:
+    """The number of linear layers in a rule and in those that it used."""
+    return (step.name == "linear") + sum(map(_layers, step.parts))
+
+
+def _step(step: Step, depth: int, *, in_full: bool) -> Iterator[str]:
+    """A rule after the rules it used: what it gave, and ``in_full`` how sums of products did."""
     for part in step.parts:
-        yield from _step(part, depth + 1)
+        yield from _step(part, depth + 1, in_full=in_full)
     if step.value is None:
         return
-    yield f"{'  ' * depth}{step.name} = {_tensor(step.value)}"
-    for line in _products(step):
+    of = f" ({', '.join(step.of)})" if step.of else ""
+    yield f"{'  ' * depth}{step.name}{of} = {_tensor(step.value)}"
+    for line in _products(step) if in_full else ():
         yield f"{'  ' * depth}  {line}"
 
 

@@ -65,6 +65,9 @@ def _lines(case: Case, specification: Specification, dtype: Dtype) -> Iterator[s
 
 
 def _literal(value: Any) -> str:
+    if isinstance(value, dict):
+        entries = (f"    {name!r}: {_literal(item)},\n" for name, item in value.items())
+        return f"{{\n{''.join(entries)}}}"
     if not isinstance(value, np.ndarray):
         return repr(value)
     if value.size == 0:
