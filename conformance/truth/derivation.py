@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -32,6 +32,10 @@ class Step:
     value: np.ndarray | None = None
     parts: list[Step] = field(default_factory=list)
 
+    def count(self, name: str) -> int:
+        """How often the rule ``name`` is in this step, itself included."""
+        return (self.name == name) + sum(part.count(name) for part in self.parts)
+
 
 def derive(case: Case, operation: Operation) -> dict[str, list[Step]]:
     """The steps of every call of ``case``, by the name of the call; gradients' steps come last.
@@ -43,6 +47,22 @@ def derive(case: Case, operation: Operation) -> dict[str, list[Step]]:
         evaluate_case(recorder, Tape(Balls()), case, output_of(operation))
     steps = _split_by_call(recorder.steps, operation.name)
     return dict(zip(case.calls, steps, strict=True))
+
+
+def worth_showing(step: Step, operations: Iterable[str]) -> Iterator[Step]:
+    """``step`` and the rules that it used, without those that hand on what another one gave.
+
+    Of such a chain the operations are kept, or the outermost where there is none.
+    """
+    chain = [step]
+    while chain[-1].parts and chain[-1].parts[-1].value is chain[-1].value is not None:
+        chain.append(chain[-1].parts[-1])
+    names = {name.replace("_", " ") for name in operations}
+    yield from [each for each in chain if each.name in names] or [step]
+    for each in chain:
+        handed_on = each is not chain[-1]
+        for part in each.parts[:-1] if handed_on else each.parts:
+            yield from worth_showing(part, operations)
 
 
 class _Recorder(Reference):
