@@ -3,9 +3,12 @@
 One method an operation, in JAX arrays; ``vjp`` differentiates any of them, so a subclass that
 replaces ``layer_norm`` changes its gradient too, and that of every operation built from it.
 
-Shapes: ``...`` is any number of leading axes, none included; a weight is ``[in, out]``. Arrays are
-float64 or float32, and what is returned has the dtype of what was given: constants are Python
-floats, which JAX never promotes to.
+The operations of a block are in ``_jax_layers.py``; here is the decoder from tokens to loss.
+
+Shapes: ``...`` is any number of leading axes, none included; B sequences of T tokens, of V
+different ones; a weight is ``[in, out]``. Arrays are float64 or float32, tokens and targets int64,
+and what is returned has the dtype of what was given: constants are Python floats, which JAX never
+promotes to.
 """
 
 from __future__ import annotations
@@ -23,12 +26,16 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from conformance import Adapter, Rejected, cache_folder
+from conformance import cache_folder
+
+from ._jax_layers import JaxLayers
+from ._parameters import blocks, by_name, replaced
+from ._rejections import check_heads, check_targets, check_tokens
 
 Attributes: TypeAlias = tuple[tuple[str, float], ...]
 
 
-class JaxBackend(Adapter):
+class JaxBackend(JaxLayers):
     """The operations in ``jax.numpy`` and ``jax.nn``, with exact GELU.
 
     There is one compilation for each operation, mode, dtype, set of shapes and set of attributes:
@@ -36,10 +43,11 @@ class JaxBackend(Adapter):
     on its way into a float64 computation.
 
     JAX accepts what the specification forbids: a weight of rank 1 or 3, widths of zero, a bias of
-    rank 0 or 2 or of width 1, operands of ``+`` that differ in shape. So ``linear`` and
-    ``residual_add`` check their arguments themselves and raise ``Rejected``; shapes are known
-    while a call is traced. JAX knows no absent gradient: where an output doesn't depend on an
-    argument, the gradient is zeros.
+    rank 0 or 2 or of width 1, operands of ``+`` that differ in shape, tokens outside the table,
+    which it clamps. So operations check their arguments themselves and raise ``Rejected``. Shapes
+    are known while a call is traced, tokens and targets only before: ``evaluate`` and ``vjp`` see
+    to those. JAX knows no absent gradient: where an output doesn't depend on an argument, the
+    gradient is zeros.
     """
 
     name = "jax"
@@ -70,7 +78,8 @@ class JaxBackend(Adapter):
         return np.asarray(native)
 
     def evaluate(self, operation: str, arguments: Mapping[str, Any]) -> Any:
-        """Call the operation's method, compiled."""
+        """Call the operation's method, compiled. Raises what the operation raises."""
+        _check_indices(arguments)
         arrays, attributes = _split(arguments)
         with _full_precision():
             return self._compiled_evaluate(arrays, operation=operation, attributes=attributes)
@@ -84,71 +93,67 @@ class JaxBackend(Adapter):
     ) -> dict[str, Array]:
         """``upstream``, shaped like the one output -> the gradients of ``wrt``, compiled.
 
-        Raises what the operation raises.
+        ``wrt`` names arguments, and parameters by their own names. Raises what the operation
+        raises.
         """
+        _check_indices(arguments)
         arrays, attributes = _split(arguments)
         with _full_precision():
             return self._compiled_vjp(
                 upstream, arrays, operation=operation, attributes=attributes, wrt=wrt
             )
 
-    def linear(self, x: Array, weight: Array, bias: Array | None = None) -> Array:
-        """``x [..., d_in]``, ``weight [d_in, d_out]``, ``bias [d_out]`` -> ``y [..., d_out]``.
+    def embed(self, tokens: Array, token_embedding: Array, position_embedding: Array) -> Array:
+        """``tokens [B, T]``, tables ``[V, d]`` and ``[C, d]`` -> ``y [B, T, d]``.
 
-        y = x W + b. Raises ``Rejected`` for each kind that ``linear`` rejects.
+        y = token_embedding[tokens] + position_embedding[0..T-1]. Tokens are checked before.
         """
-        _check_linear(x, weight, bias)
-        y = x @ weight
-        return y if bias is None else y + bias
+        return token_embedding[tokens] + position_embedding[: tokens.shape[1]]
 
-    def layer_norm(self, x: Array, gamma: Array, beta: Array, *, eps: float) -> Array:
-        """``x [..., d]``, ``gamma [d]``, ``beta [d]`` -> ``y [..., d]``.
-
-        y = gamma (x - mean) / sqrt(variance + eps) + beta, over the last axis; the population
-        variance, taken of the centred values, so that a large mean costs no digits.
-        """
-        centred = x - x.mean(axis=-1, keepdims=True)
-        variance = (centred * centred).mean(axis=-1, keepdims=True)
-        return gamma * (centred / jnp.sqrt(variance + eps)) + beta
-
-    def gelu(self, x: Array) -> Array:
-        """``x [...]`` -> ``y [...]``: ``jax.nn.gelu`` without the tanh formula, its default."""
-        return jax.nn.gelu(x, approximate=False)
-
-    def residual_add(self, x: Array, increment: Array) -> Array:
-        """``x [...]``, ``increment`` of the same shape -> ``y [...]``: y = x + increment.
-
-        Raises ``Rejected("shape-mismatch")``.
-        """
-        if x.shape != increment.shape:
-            raise Rejected("shape-mismatch", f"{x.shape} and {increment.shape} differ in shape")
-        return x + increment
-
-    def feed_forward(self, x: Array, w_1: Array, b_1: Array, w_2: Array, b_2: Array) -> Array:
-        """``x [..., d]``, ``w_1 [d, f]``, ``b_1 [f]``, ``w_2 [f, d]``, ``b_2 [d]`` -> ``[..., d]``.
-
-        y = gelu(x w_1 + b_1) w_2 + b_2. Raises ``Rejected`` as ``linear``.
-        """
-        return self.linear(self.gelu(self.linear(x, w_1, b_1)), w_2, b_2)
-
-    def feed_forward_sublayer(
-        self,
-        x: Array,
-        gamma: Array,
-        beta: Array,
-        w_1: Array,
-        b_1: Array,
-        w_2: Array,
-        b_2: Array,
-        *,
-        eps: float,
+    def decoder(
+        self, tokens: Array, parameters: Mapping[str, Array], *, heads: int, eps: float
     ) -> Array:
-        """``x [..., d]`` and the parameters of ``layer_norm`` and ``feed_forward`` -> ``[..., d]``.
+        """``tokens [B, T]`` and the parameters of a decoder by name -> ``logits [B, T, V]``.
 
-        y = x + feed_forward(layer_norm(x)). Raises ``Rejected`` as ``linear``, ``residual_add``.
+        embed, each block in order, the final layer norm, and the head, which has no bias. Raises
+        ``Rejected`` as ``embed``, then as ``block``.
         """
-        normalised = self.layer_norm(x, gamma, beta, eps=eps)
-        return self.residual_add(x, self.feed_forward(normalised, w_1, b_1, w_2, b_2))
+        p = parameters
+        x = self.embed(tokens, p["token_embedding"], p["position_embedding"])
+        for each in blocks(p):
+            x = self.block(x, each, heads=heads, eps=eps)
+        x = self.layer_norm(x, p["final_norm.gamma"], p["final_norm.beta"], eps=eps)
+        return self.linear(x, p["head"])
+
+    def cross_entropy(self, logits: Array, targets: Array, *, ignore_index: int) -> Array:
+        """``logits [..., V]``, ``targets [...]`` -> ``loss []``.
+
+        The mean of ``-jax.nn.log_softmax(z)[target]`` over the positions, with logits z, whose
+        target is not ``ignore_index``. Targets are checked before.
+        """
+        scored = targets != ignore_index
+        own = jnp.where(scored, targets, 0)[..., None]  # any class: what it gives is not counted
+        logarithms = jax.nn.log_softmax(logits, axis=-1)
+        picked = jnp.take_along_axis(logarithms, own, axis=-1)[..., 0]
+        return -jnp.where(scored, picked, 0.0).sum() / scored.sum()
+
+    def decoder_loss(
+        self,
+        tokens: Array,
+        targets: Array,
+        parameters: Mapping[str, Array],
+        *,
+        heads: int,
+        eps: float,
+        ignore_index: int,
+    ) -> Array:
+        """``tokens [B, T]``, ``targets [B, T]``, the parameters of a decoder -> ``loss []``.
+
+        The cross-entropy of the decoder's logits. Raises ``Rejected`` as ``decoder``, then as
+        ``cross_entropy``.
+        """
+        logits = self.decoder(tokens, parameters, heads=heads, eps=eps)
+        return self.cross_entropy(logits, targets, ignore_index=ignore_index)
 
     @cached_property
     def _compiled_evaluate(self) -> Callable[..., Array]:
@@ -169,10 +174,12 @@ class JaxBackend(Adapter):
             wrt: tuple[str, ...],
         ) -> dict[str, Array]:
             def forward(leaves: dict[str, Array]) -> Array:
-                output: Array = getattr(self, operation)(**{**arrays, **leaves}, **dict(attributes))
+                given = replaced(arrays, leaves)
+                output: Array = getattr(self, operation)(**given, **dict(attributes))
                 return output
 
-            _, pull_back = jax.vjp(forward, {name: arrays[name] for name in wrt})
+            named = by_name(arrays)
+            _, pull_back = jax.vjp(forward, {name: named[name] for name in wrt})
             gradients: dict[str, Array] = pull_back(upstream)[0]
             return gradients
 
@@ -197,23 +204,23 @@ def _full_precision() -> Iterator[None]:
         yield
 
 
-def _check_linear(x: Array, weight: Array, bias: Array | None) -> None:
-    """Raise ``Rejected`` for the first broken rule, in the order of the specification."""
-    if weight.ndim != 2:
-        raise Rejected("weight-rank", f"the weight has rank {weight.ndim}, not 2")
-    d_in, d_out = weight.shape
-    if d_in == 0:
-        raise Rejected("zero-input-width", "the weight has no rows")
-    if d_out == 0:
-        raise Rejected("zero-output-width", "the weight has no columns")
-    if bias is not None and bias.ndim != 1:
-        raise Rejected("bias-rank", f"the bias has rank {bias.ndim}, not 1")
-    if bias is not None and bias.shape[0] != d_out:
-        raise Rejected("bias-width", f"the bias has width {bias.shape[0]}, not {d_out}")
-    if x.ndim == 0:
-        raise Rejected("input-rank", "the input has no axis")
-    if x.shape[-1] != d_in:
-        raise Rejected("input-width", f"the input has width {x.shape[-1]}, not {d_in}")
+def _check_indices(arguments: Mapping[str, Any]) -> None:
+    """Raise ``Rejected`` for tokens and targets that the operation must refuse.
+
+    Their values are checked, so this comes before a compiled call, and for every operation that
+    takes them: ``embed``, ``decoder``, ``cross_entropy`` and ``decoder_loss``.
+    """
+    given = by_name(arguments)
+    if "tokens" in given:
+        tables = given["token_embedding"], given["position_embedding"]
+        check_tokens(np.asarray(given["tokens"]), len(tables[0]), len(tables[1]))
+    if "targets" in given:
+        if "logits" in given:
+            shape = given["logits"].shape
+        else:
+            check_heads(given["token_embedding"].shape[-1], given["heads"])  # comes between
+            shape = (*given["tokens"].shape, given["head"].shape[-1])
+        check_targets(np.asarray(given["targets"]), shape, given["ignore_index"])
 
 
 def _writable(folder: Path) -> bool:

@@ -1,35 +1,42 @@
-"""NumPy, forward and backward written out: the adapter to read first, and to copy from.
+"""NumPy, forward and backward written out: the adapter to read first, and to derive from.
 
 Every operation is a method, and so is its gradient: ``<operation>_vjp`` takes ``upstream``, the
 gradient with respect to the output, then the arguments of the operation, and returns the gradient
-of each argument by name. Composite operations are built from ``self.linear``, ``self.linear_vjp``
-and the others, so a subclass that replaces one of them changes all that use it.
+of each argument by name, of each parameter by its own. Composite operations are built from
+``self.linear``, ``self.linear_vjp`` and the others, so a subclass that replaces one of them changes
+all that use it.
 
-Shapes: ``...`` is any number of leading axes, none included; a weight is ``[in, out]``. Arrays are
-float64 or float32, and what is returned has the dtype of what was given: constants are Python
-floats, which NumPy never promotes to. No argument is written to, and no result shares its memory.
+To be read in the order of the documents: ``_numpy_layers.py``, ``_numpy_attention.py``, and here
+the decoder from tokens to loss.
+
+Shapes: ``...`` is any number of leading axes, none included; B sequences of T tokens, of V
+different ones; a weight is ``[in, out]``. Arrays are float64 or float32, tokens and targets int64,
+and what is returned has the dtype of what was given: constants are Python floats, which NumPy
+never promotes to. No argument is written to, and no result shares its memory.
 """
 
 from __future__ import annotations
 
-import math
+from collections.abc import Mapping
 from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from conformance import Adapter, Rejected
+from ._numpy_attention import NumpyAttention
+from ._numpy_layers import Array, Gradients
+from ._parameters import blocks
+from ._rejections import check_targets, check_tokens
 
-Array: TypeAlias = npt.NDArray[np.floating[Any]]
-Gradients: TypeAlias = dict[str, Array]
+Indices: TypeAlias = npt.NDArray[np.integer[Any]]
 
 
-class NumpyBackend(Adapter):
-    """The operations in plain NumPy, with ``math.erfc`` for the normal distribution.
+class NumpyBackend(NumpyAttention):
+    """The operations in plain NumPy.
 
     NumPy accepts what the specification forbids: a weight of rank 1 or 3, widths of zero, a bias
-    of rank 0 or 2 or of width 1, operands of ``+`` that differ in shape. So ``linear`` and
-    ``residual_add`` check their arguments themselves and raise ``Rejected``.
+    of width 1, operands of ``+`` that differ in shape, negative tokens. So operations check their
+    arguments themselves and raise ``Rejected``.
     """
 
     name = "numpy"
@@ -38,204 +45,145 @@ class NumpyBackend(Adapter):
         """The version of NumPy."""
         return {"numpy": np.__version__}
 
-    def linear(self, x: Array, weight: Array, bias: Array | None = None) -> Array:
-        """``x [..., d_in]``, ``weight [d_in, d_out]``, ``bias [d_out]`` -> ``y [..., d_out]``.
+    def embed(self, tokens: Indices, token_embedding: Array, position_embedding: Array) -> Array:
+        """``tokens [B, T]``, tables ``[V, d]`` and ``[C, d]`` -> ``y [B, T, d]``.
 
-        y = x W + b. Raises ``Rejected`` for each kind that ``linear`` rejects.
+        y = token_embedding[tokens] + position_embedding[0..T-1]. Raises ``Rejected`` for each
+        kind that ``embed`` rejects.
         """
-        _check_linear(x, weight, bias)
-        y = x @ weight
-        return y if bias is None else y + bias
+        check_tokens(tokens, len(token_embedding), len(position_embedding))
+        return token_embedding[tokens] + position_embedding[: tokens.shape[1]]
 
-    def linear_vjp(
-        self, upstream: Array, x: Array, weight: Array, bias: Array | None = None
+    def embed_vjp(
+        self, upstream: Array, tokens: Indices, token_embedding: Array, position_embedding: Array
     ) -> Gradients:
-        """``upstream [..., d_out]`` -> gradients of ``x``, ``weight`` and, if given, ``bias``.
+        """``upstream [B, T, d]`` -> the gradients of both tables; raises as the operation.
 
-        With G upstream: dx = G W^T, dW = the sum over positions of x^T G, db = the sum of G.
-        Without positions the sums are zeros of full shape. Raises ``Rejected`` as ``linear``.
+        A row gets the sum over the places that used it, zeros where there are none.
         """
-        _check_linear(x, weight, bias)
-        d_in, d_out = weight.shape
-        gradients: Gradients = {
-            "x": upstream @ weight.T,
-            "weight": x.reshape(-1, d_in).T @ upstream.reshape(-1, d_out),
-        }
-        if bias is not None:
-            gradients["bias"] = _sum_of_positions(upstream)
-        return gradients
+        check_tokens(tokens, len(token_embedding), len(position_embedding))
+        of_tokens = np.zeros_like(token_embedding)
+        np.add.at(of_tokens, tokens, upstream)  # of_tokens[tokens] += would keep one of a repeated
+        of_positions = np.zeros_like(position_embedding)
+        of_positions[: tokens.shape[1]] = upstream.sum(axis=0)
+        return {"token_embedding": of_tokens, "position_embedding": of_positions}
 
-    def layer_norm(self, x: Array, gamma: Array, beta: Array, *, eps: float) -> Array:
-        """``x [..., d]``, ``gamma [d]``, ``beta [d]`` -> ``y [..., d]``.
-
-        y = gamma (x - mean) / sqrt(variance + eps) + beta, over the last axis, with the
-        population variance (divided by d).
-        """
-        normalised, _ = _normalise(x, eps)
-        return gamma * normalised + beta
-
-    def layer_norm_vjp(
-        self, upstream: Array, x: Array, gamma: Array, beta: Array, *, eps: float
-    ) -> Gradients:
-        """``upstream [..., d]`` -> gradients of ``x``, ``gamma`` and ``beta``.
-
-        With n = (x - mean) / s, s = sqrt(variance + eps) and g = gamma G:
-        dx = (g - mean(g) - n mean(g n)) / s, where the last two terms come through the mean and
-        the variance; dgamma = the sum of G n, dbeta = the sum of G.
-        """
-        del beta  # a summand; no gradient depends on it
-        normalised, deviation = _normalise(x, eps)
-        g = upstream * gamma
-        mean = g.mean(axis=-1, keepdims=True)
-        slope = (g * normalised).mean(axis=-1, keepdims=True)
-        return {
-            "x": (g - mean - normalised * slope) / deviation,
-            "gamma": _sum_of_positions(upstream * normalised),
-            "beta": _sum_of_positions(upstream),
-        }
-
-    def gelu(self, x: Array) -> Array:
-        """``x [...]`` -> ``y [...]``: y = x Phi(x), Phi the normal distribution function."""
-        return x * _phi(x)
-
-    def gelu_vjp(self, upstream: Array, x: Array) -> Gradients:
-        """``upstream [...]`` -> the gradient of ``x``: G (Phi(x) + x phi(x)), phi the density."""
-        density = np.exp(-0.5 * x * x) / math.sqrt(2.0 * math.pi)
-        return {"x": upstream * (_phi(x) + x * density)}
-
-    def residual_add(self, x: Array, increment: Array) -> Array:
-        """``x [...]``, ``increment`` of the same shape -> ``y [...]``: y = x + increment.
-
-        Raises ``Rejected("shape-mismatch")``.
-        """
-        _check_same_shape(x, increment)
-        return x + increment
-
-    def residual_add_vjp(self, upstream: Array, x: Array, increment: Array) -> Gradients:
-        """``upstream [...]`` -> the gradients of ``x`` and ``increment``, each equal to upstream.
-
-        Raises ``Rejected("shape-mismatch")``.
-        """
-        _check_same_shape(x, increment)
-        # Copies, so that adding into one gradient in place leaves the other one alone.
-        return {"x": upstream.copy(), "increment": upstream.copy()}
-
-    def feed_forward(self, x: Array, w_1: Array, b_1: Array, w_2: Array, b_2: Array) -> Array:
-        """``x [..., d]``, ``w_1 [d, f]``, ``b_1 [f]``, ``w_2 [f, d]``, ``b_2 [d]`` -> ``[..., d]``.
-
-        y = gelu(x w_1 + b_1) w_2 + b_2. Raises ``Rejected`` as ``linear``.
-        """
-        return self.linear(self.gelu(self.linear(x, w_1, b_1)), w_2, b_2)
-
-    def feed_forward_vjp(
-        self, upstream: Array, x: Array, w_1: Array, b_1: Array, w_2: Array, b_2: Array
-    ) -> Gradients:
-        """``upstream [..., d]`` -> the gradients of all five arguments; raises as the operation."""
-        hidden = self.linear(x, w_1, b_1)
-        second = self.linear_vjp(upstream, self.gelu(hidden), w_2, b_2)
-        activation = self.gelu_vjp(second["x"], hidden)
-        first = self.linear_vjp(activation["x"], x, w_1, b_1)
-        return {
-            "x": first["x"],
-            "w_1": first["weight"],
-            "b_1": first["bias"],
-            "w_2": second["weight"],
-            "b_2": second["bias"],
-        }
-
-    def feed_forward_sublayer(
-        self,
-        x: Array,
-        gamma: Array,
-        beta: Array,
-        w_1: Array,
-        b_1: Array,
-        w_2: Array,
-        b_2: Array,
-        *,
-        eps: float,
+    def decoder(
+        self, tokens: Indices, parameters: Mapping[str, Array], *, heads: int, eps: float
     ) -> Array:
-        """``x [..., d]`` and the parameters of ``layer_norm`` and ``feed_forward`` -> ``[..., d]``.
+        """``tokens [B, T]`` and the parameters of a decoder by name -> ``logits [B, T, V]``.
 
-        y = x + feed_forward(layer_norm(x)). Raises ``Rejected`` as ``linear``, ``residual_add``.
+        embed, each block in order, the final layer norm, and the head, which has no bias. Raises
+        ``Rejected`` as ``embed``, then as ``block``.
         """
-        normalised = self.layer_norm(x, gamma, beta, eps=eps)
-        return self.residual_add(x, self.feed_forward(normalised, w_1, b_1, w_2, b_2))
+        outputs = self._hidden(tokens, parameters, heads=heads, eps=eps)
+        gamma, beta = parameters["final_norm.gamma"], parameters["final_norm.beta"]
+        return self.linear(self.layer_norm(outputs[-1], gamma, beta, eps=eps), parameters["head"])
 
-    def feed_forward_sublayer_vjp(
+    def decoder_vjp(
         self,
         upstream: Array,
-        x: Array,
-        gamma: Array,
-        beta: Array,
-        w_1: Array,
-        b_1: Array,
-        w_2: Array,
-        b_2: Array,
+        tokens: Indices,
+        parameters: Mapping[str, Array],
         *,
+        heads: int,
         eps: float,
     ) -> Gradients:
-        """``upstream [..., d]`` -> the gradients of all seven arguments; raises as the operation.
+        """``upstream [B, T, V]`` -> the gradient of each parameter; raises as the operation."""
+        inputs = self._hidden(tokens, parameters, heads=heads, eps=eps)
+        last = inputs.pop()
+        gamma, beta = parameters["final_norm.gamma"], parameters["final_norm.beta"]
+        normalised = self.layer_norm(last, gamma, beta, eps=eps)
+        head = self.linear_vjp(upstream, normalised, parameters["head"])
+        norm = self.layer_norm_vjp(head["x"], last, gamma, beta, eps=eps)
+        gradients = {
+            "head": head["weight"],
+            "final_norm.gamma": norm["gamma"],
+            "final_norm.beta": norm["beta"],
+        }
+        g, each = norm["x"], blocks(parameters)
+        for k in reversed(range(len(each))):
+            found = self.block_vjp(g, inputs[k], each[k], heads=heads, eps=eps)
+            g = found.pop("x")
+            gradients |= {f"blocks.{k}.{name}": item for name, item in found.items()}
+        tables = parameters["token_embedding"], parameters["position_embedding"]
+        return gradients | self.embed_vjp(g, tokens, *tables)
 
-        x gets one gradient along the trunk and one through the branch.
+    def cross_entropy(self, logits: Array, targets: Indices, *, ignore_index: int) -> Array:
+        """``logits [..., V]``, ``targets [...]`` -> ``loss []``.
+
+        The mean of log sum exp(z) - z[target] over the positions, with logits z, whose target is
+        not ``ignore_index``. Raises ``Rejected`` for each kind that ``cross_entropy`` rejects.
         """
-        normalised = self.layer_norm(x, gamma, beta, eps=eps)
-        increment = self.feed_forward(normalised, w_1, b_1, w_2, b_2)
-        trunk = self.residual_add_vjp(upstream, x, increment)
-        branch = self.feed_forward_vjp(trunk["increment"], normalised, w_1, b_1, w_2, b_2)
-        norm = self.layer_norm_vjp(branch.pop("x"), x, gamma, beta, eps=eps)
-        return {**branch, **norm, "x": trunk["x"] + norm["x"]}
+        check_targets(targets, logits.shape, ignore_index)
+        scored = targets != ignore_index
+        z, own = _shifted(logits[scored]), targets[scored]
+        losses = np.log(np.exp(z).sum(axis=-1)) - z[np.arange(len(own)), own]
+        return np.asarray(losses.mean())
+
+    def cross_entropy_vjp(
+        self, upstream: Array, logits: Array, targets: Indices, *, ignore_index: int
+    ) -> Gradients:
+        """``upstream []`` -> the gradient of ``logits``; raises as the operation.
+
+        G (softmax(z) - y) / N at each of the N positions that are scored, y being one at the
+        target and zero elsewhere; zeros at the others.
+        """
+        check_targets(targets, logits.shape, ignore_index)
+        scored = targets != ignore_index
+        powers, own = np.exp(_shifted(logits[scored])), targets[scored]
+        difference = powers / powers.sum(axis=-1, keepdims=True)
+        difference[np.arange(len(own)), own] -= 1.0
+        gradient = np.zeros_like(logits)
+        gradient[scored] = upstream * difference / len(own)
+        return {"logits": gradient}
+
+    def decoder_loss(
+        self,
+        tokens: Indices,
+        targets: Indices,
+        parameters: Mapping[str, Array],
+        *,
+        heads: int,
+        eps: float,
+        ignore_index: int,
+    ) -> Array:
+        """``tokens [B, T]``, ``targets [B, T]``, the parameters of a decoder -> ``loss []``.
+
+        The cross-entropy of the decoder's logits. Raises ``Rejected`` as ``decoder``, then as
+        ``cross_entropy``.
+        """
+        logits = self.decoder(tokens, parameters, heads=heads, eps=eps)
+        return self.cross_entropy(logits, targets, ignore_index=ignore_index)
+
+    def decoder_loss_vjp(
+        self,
+        upstream: Array,
+        tokens: Indices,
+        targets: Indices,
+        parameters: Mapping[str, Array],
+        *,
+        heads: int,
+        eps: float,
+        ignore_index: int,
+    ) -> Gradients:
+        """``upstream []`` -> the gradient of each parameter; raises as the operation."""
+        logits = self.decoder(tokens, parameters, heads=heads, eps=eps)
+        of_logits = self.cross_entropy_vjp(upstream, logits, targets, ignore_index=ignore_index)
+        return self.decoder_vjp(of_logits["logits"], tokens, parameters, heads=heads, eps=eps)
+
+    def _hidden(
+        self, tokens: Indices, parameters: Mapping[str, Array], *, heads: int, eps: float
+    ) -> list[Array]:
+        """The embedded tokens, then what each block gave: ``[B, T, d]`` each."""
+        p = parameters
+        hidden = [self.embed(tokens, p["token_embedding"], p["position_embedding"])]
+        for each in blocks(p):
+            hidden.append(self.block(hidden[-1], each, heads=heads, eps=eps))
+        return hidden
 
 
-def _normalise(x: Array, eps: float) -> tuple[Array, Array]:
-    """``x [..., d]`` -> ``(x - mean) / s [..., d]`` and ``s [..., 1]``, s = sqrt(variance + eps).
-
-    The variance is taken of the centred values: mean(x^2) - mean(x)^2 is the same in exact
-    arithmetic, but where the mean is large beside the spread, all its digits cancel.
-    """
-    centred = x - x.mean(axis=-1, keepdims=True)
-    deviation = np.sqrt((centred * centred).mean(axis=-1, keepdims=True) + eps)
-    return centred / deviation, deviation
-
-
-def _phi(x: Array) -> Array:
-    """Phi(x) = erfc(-x / sqrt(2)) / 2, evaluated in double precision, in the dtype of ``x``.
-
-    (1 + erf(x / sqrt(2))) / 2 is the same number, but for negative x it loses digit after digit
-    to cancellation, until below -8.3 it is zero. erfc keeps them and is no worse elsewhere.
-    """
-    phi: Array = _PHI(x).astype(x.dtype)
-    return phi
-
-
-_PHI = np.vectorize(lambda x: 0.5 * math.erfc(-x / math.sqrt(2.0)), otypes=[np.float64])
-
-
-def _sum_of_positions(array: Array) -> Array:
-    """``[..., d] -> [d]``: the sum over every axis but the last; zeros where there is none."""
-    total: Array = array.sum(axis=tuple(range(array.ndim - 1)))
-    return total
-
-
-def _check_linear(x: Array, weight: Array, bias: Array | None) -> None:
-    """Raise ``Rejected`` for the first broken rule, in the order of the specification."""
-    if weight.ndim != 2:
-        raise Rejected("weight-rank", f"the weight has rank {weight.ndim}, not 2")
-    d_in, d_out = weight.shape
-    if d_in == 0:
-        raise Rejected("zero-input-width", "the weight has no rows")
-    if d_out == 0:
-        raise Rejected("zero-output-width", "the weight has no columns")
-    if bias is not None and bias.ndim != 1:
-        raise Rejected("bias-rank", f"the bias has rank {bias.ndim}, not 1")
-    if bias is not None and bias.shape[0] != d_out:
-        raise Rejected("bias-width", f"the bias has width {bias.shape[0]}, not {d_out}")
-    if x.ndim == 0:
-        raise Rejected("input-rank", "the input has no axis")
-    if x.shape[-1] != d_in:
-        raise Rejected("input-width", f"the input has width {x.shape[-1]}, not {d_in}")
-
-
-def _check_same_shape(x: Array, increment: Array) -> None:
-    if x.shape != increment.shape:
-        raise Rejected("shape-mismatch", f"{x.shape} and {increment.shape} differ in shape")
+def _shifted(logits: Array) -> Array:
+    """``[n, V]``: the logits minus the largest of their row, so that exp can't overflow."""
+    shifted: Array = logits - logits.max(axis=-1, keepdims=True)
+    return shifted

@@ -3,8 +3,11 @@
 One method an operation, in tensors; ``vjp`` differentiates any of them, so a subclass that
 replaces ``layer_norm`` changes its gradient too, and that of every operation built from it.
 
-Shapes: ``...`` is any number of leading axes, none included; a weight is ``[in, out]``. Tensors
-are float64 or float32, and what is returned has the dtype of what was given.
+The operations of a block are in ``_torch_layers.py``; here is the decoder from tokens to loss.
+
+Shapes: ``...`` is any number of leading axes, none included; B sequences of T tokens, of V
+different ones; a weight is ``[in, out]``. Tensors are float64 or float32, tokens and targets
+int64, and what is returned has the dtype of what was given.
 """
 
 from __future__ import annotations
@@ -18,15 +21,17 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from conformance import Adapter, Rejected
+from ._parameters import blocks, by_name, replaced
+from ._rejections import check_targets, check_tokens
+from ._torch_layers import TorchLayers
 
 
-class TorchBackend(Adapter):
-    """``linear``, ``layer_norm`` and ``gelu`` as PyTorch has them, with exact GELU.
+class TorchBackend(TorchLayers):
+    """The operations as PyTorch has them.
 
     PyTorch accepts what the specification forbids: a weight of rank 1, widths of zero, a bias of
-    rank 0 or 2 or of width 1, operands of ``+`` that differ in shape. So ``linear`` and
-    ``residual_add`` check their arguments themselves and raise ``Rejected``.
+    rank 0 or 2 or of width 1, operands of ``+`` that differ in shape, tokens of int32, a mean over
+    no target. So operations check their arguments themselves and raise ``Rejected``.
 
     Runs on the CPU; a subclass with ``device = "cuda"`` runs where PyTorch has that device.
     """
@@ -61,12 +66,13 @@ class TorchBackend(Adapter):
     ) -> dict[str, Tensor]:
         """``upstream``, shaped like the one output -> the gradients of ``wrt`` by autograd.
 
-        An argument that the output doesn't depend on has no gradient, hence no key. Raises what
-        the operation raises.
+        ``wrt`` names arguments, and parameters by their own names. One that the output doesn't
+        depend on has no gradient, hence no key. Raises what the operation raises.
         """
-        leaves = {name: arguments[name].detach().requires_grad_() for name in wrt}
+        named = by_name(arguments)
+        leaves = {name: named[name].detach().requires_grad_() for name in wrt}
         with _full_precision(), torch.enable_grad():
-            output = getattr(self, operation)(**{**arguments, **leaves})
+            output = getattr(self, operation)(**replaced(arguments, leaves))
             if not output.requires_grad:
                 return {}
             gradients = torch.autograd.grad(
@@ -75,61 +81,59 @@ class TorchBackend(Adapter):
         found = zip(leaves, gradients, strict=True)
         return {name: gradient for name, gradient in found if gradient is not None}
 
-    def linear(self, x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-        """``x [..., d_in]``, ``weight [d_in, d_out]``, ``bias [d_out]`` -> ``y [..., d_out]``.
+    def embed(self, tokens: Tensor, token_embedding: Tensor, position_embedding: Tensor) -> Tensor:
+        """``tokens [B, T]``, tables ``[V, d]`` and ``[C, d]`` -> ``y [B, T, d]``.
 
-        ``torch.nn.functional.linear``, which stores the weight ``[out, in]``: it is handed the
-        transpose. Raises ``Rejected`` for each kind that ``linear`` rejects.
+        y = token_embedding[tokens] + position_embedding[0..T-1], the first by
+        ``torch.nn.functional.embedding``. Raises ``Rejected`` for each kind that ``embed`` rejects.
         """
-        _check_linear(x, weight, bias)
-        return functional.linear(x, weight.T, bias)
+        check_tokens(tokens, len(token_embedding), len(position_embedding))
+        positions = position_embedding[: tokens.shape[1]]
+        return functional.embedding(tokens, token_embedding) + positions
 
-    def layer_norm(self, x: Tensor, gamma: Tensor, beta: Tensor, *, eps: float) -> Tensor:
-        """``x [..., d]``, ``gamma [d]``, ``beta [d]`` -> ``y [..., d]``, over the last axis.
-
-        ``torch.nn.functional.layer_norm``.
-        """
-        return functional.layer_norm(x, x.shape[-1:], gamma, beta, eps)
-
-    def gelu(self, x: Tensor) -> Tensor:
-        """``x [...]`` -> ``y [...]``: ``torch.nn.functional.gelu`` without the tanh formula."""
-        return functional.gelu(x, approximate="none")
-
-    def residual_add(self, x: Tensor, increment: Tensor) -> Tensor:
-        """``x [...]``, ``increment`` of the same shape -> ``y [...]``: y = x + increment.
-
-        Raises ``Rejected("shape-mismatch")``.
-        """
-        if x.shape != increment.shape:
-            shapes = f"{tuple(x.shape)} and {tuple(increment.shape)}"
-            raise Rejected("shape-mismatch", f"{shapes} differ in shape")
-        return x + increment
-
-    def feed_forward(self, x: Tensor, w_1: Tensor, b_1: Tensor, w_2: Tensor, b_2: Tensor) -> Tensor:
-        """``x [..., d]``, ``w_1 [d, f]``, ``b_1 [f]``, ``w_2 [f, d]``, ``b_2 [d]`` -> ``[..., d]``.
-
-        y = gelu(x w_1 + b_1) w_2 + b_2. Raises ``Rejected`` as ``linear``.
-        """
-        return self.linear(self.gelu(self.linear(x, w_1, b_1)), w_2, b_2)
-
-    def feed_forward_sublayer(
-        self,
-        x: Tensor,
-        gamma: Tensor,
-        beta: Tensor,
-        w_1: Tensor,
-        b_1: Tensor,
-        w_2: Tensor,
-        b_2: Tensor,
-        *,
-        eps: float,
+    def decoder(
+        self, tokens: Tensor, parameters: Mapping[str, Tensor], *, heads: int, eps: float
     ) -> Tensor:
-        """``x [..., d]`` and the parameters of ``layer_norm`` and ``feed_forward`` -> ``[..., d]``.
+        """``tokens [B, T]`` and the parameters of a decoder by name -> ``logits [B, T, V]``.
 
-        y = x + feed_forward(layer_norm(x)). Raises ``Rejected`` as ``linear``, ``residual_add``.
+        embed, each block in order, the final layer norm, and the head, which has no bias. Raises
+        ``Rejected`` as ``embed``, then as ``block``.
         """
-        normalised = self.layer_norm(x, gamma, beta, eps=eps)
-        return self.residual_add(x, self.feed_forward(normalised, w_1, b_1, w_2, b_2))
+        p = parameters
+        x = self.embed(tokens, p["token_embedding"], p["position_embedding"])
+        for each in blocks(p):
+            x = self.block(x, each, heads=heads, eps=eps)
+        x = self.layer_norm(x, p["final_norm.gamma"], p["final_norm.beta"], eps=eps)
+        return self.linear(x, p["head"])
+
+    def cross_entropy(self, logits: Tensor, targets: Tensor, *, ignore_index: int) -> Tensor:
+        """``logits [..., V]``, ``targets [...]`` -> ``loss []``.
+
+        ``torch.nn.functional.cross_entropy``, which takes one axis of positions: the mean over
+        those whose target is not ``ignore_index``. Raises ``Rejected`` for each kind that
+        ``cross_entropy`` rejects.
+        """
+        check_targets(targets, logits.shape, ignore_index)
+        rows = logits.reshape(-1, logits.shape[-1])
+        return functional.cross_entropy(rows, targets.reshape(-1), ignore_index=ignore_index)
+
+    def decoder_loss(
+        self,
+        tokens: Tensor,
+        targets: Tensor,
+        parameters: Mapping[str, Tensor],
+        *,
+        heads: int,
+        eps: float,
+        ignore_index: int,
+    ) -> Tensor:
+        """``tokens [B, T]``, ``targets [B, T]``, the parameters of a decoder -> ``loss []``.
+
+        The cross-entropy of the decoder's logits. Raises ``Rejected`` as ``decoder``, then as
+        ``cross_entropy``.
+        """
+        logits = self.decoder(tokens, parameters, heads=heads, eps=eps)
+        return self.cross_entropy(logits, targets, ignore_index=ignore_index)
 
 
 @contextmanager
@@ -149,22 +153,3 @@ def _full_precision() -> Iterator[None]:
     finally:
         for matmul, precision in zip(matmuls, chosen, strict=True):
             matmul.fp32_precision = precision
-
-
-def _check_linear(x: Tensor, weight: Tensor, bias: Tensor | None) -> None:
-    """Raise ``Rejected`` for the first broken rule, in the order of the specification."""
-    if weight.ndim != 2:
-        raise Rejected("weight-rank", f"the weight has rank {weight.ndim}, not 2")
-    d_in, d_out = weight.shape
-    if d_in == 0:
-        raise Rejected("zero-input-width", "the weight has no rows")
-    if d_out == 0:
-        raise Rejected("zero-output-width", "the weight has no columns")
-    if bias is not None and bias.ndim != 1:
-        raise Rejected("bias-rank", f"the bias has rank {bias.ndim}, not 1")
-    if bias is not None and bias.shape[0] != d_out:
-        raise Rejected("bias-width", f"the bias has width {bias.shape[0]}, not {d_out}")
-    if x.ndim == 0:
-        raise Rejected("input-rank", "the input has no axis")
-    if x.shape[-1] != d_in:
-        raise Rejected("input-width", f"the input has width {x.shape[-1]}, not {d_in}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +29,7 @@ from conformance.questions import question
 from conformance.report.text import failure_text
 from conformance.specification import Specification
 from conformance.truth.balls import NotProven, decimal
-from conformance.truth.derivation import Step, derive
+from conformance.truth.derivation import Step, derive, worth_showing
 from conformance.truth.evaluate import Impossible
 from conformance.truth.faults import Fault, catalogue
 from conformance.truth.freeze import freeze_case, thaw
@@ -40,8 +40,10 @@ from conformance.truth.prove import Proof, prove, prove_values
 _DIGITS = 12
 _ELEMENTS = 12
 
-#: Products of a linear layer are written out up to so many outputs.
+#: Products of a linear layer are written out up to so many outputs, where there are no more than
+#: so many layers.
 _PRODUCTS = 8
+_LAYERS = 2
 
 
 def explain(
@@ -57,7 +59,7 @@ def explain(
     if isinstance(case.expectation, Rejection | Undefined):
         yield from _rejection(case, operation)
     else:
-        yield from _derivation(case, operation)
+        yield from _derivation(case, operation, specification.operations)
     if backend is not None:
         yield from _answers(case, specification, backend)
     yield from _mistakes(case, operation)
@@ -77,23 +79,29 @@ def _rejection(case: Case, operation: Operation) -> Iterator[str]:
         yield f"  {due.output} is 0/0 or infinite: it has no value"
 
 
-def _derivation(case: Case, operation: Operation) -> Iterator[str]:
+def _derivation(
+    case: Case, operation: Operation, operations: Mapping[str, Operation]
+) -> Iterator[str]:
     for call, steps in derive(case, operation).items():
         if call:
             yield f"  call {call}"
+        in_full = sum(step.count("linear") for step in steps) <= _LAYERS
+        shown = {id(each) for step in steps for each in worth_showing(step, operations)}
         for step in steps:
-            yield from _step(step, 1)
+            yield from _step(step, 1, shown, in_full=in_full)
         yield ""
 
 
-def _step(step: Step, depth: int) -> Iterator[str]:
-    """A rule after the rules it used: what it gave, and for sums of products how."""
+def _step(step: Step, depth: int, shown: Container[int], *, in_full: bool) -> Iterator[str]:
+    """A rule after the rules it used: what it gave, and ``in_full`` how sums of products did."""
     for part in step.parts:
-        yield from _step(part, depth + 1)
+        yield from _step(part, depth + 1, shown, in_full=in_full)
     if step.value is None:
         return
-    yield f"{'  ' * depth}{step.name} = {_tensor(step.value)}"
-    for line in _products(step):
+    if id(step) in shown:
+        of = f" ({', '.join(step.of)})" if step.of else ""
+        yield f"{'  ' * depth}{step.name}{of} = {_tensor(step.value)}"
+    for line in _products(step) if in_full else ():
         yield f"{'  ' * depth}  {line}"
 
 

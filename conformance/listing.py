@@ -13,6 +13,7 @@ from conformance.model import (
     Case,
     FromOutput,
     Operation,
+    Parameters,
     Rejection,
     Relations,
     Tensor,
@@ -138,7 +139,7 @@ def heading(case: Case, specification: Specification) -> Iterator[str]:
         if name:
             yield f"  call {name}"
         for argument, value in call.given.items():
-            yield f"  {argument} = {_shown(value)}"
+            yield from _given(argument, value)
         for output, value in call.upstream.items():
             yield f"  upstream of {output} = {_shown(value)}; with respect to {', '.join(call.wrt)}"
     yield ""
@@ -173,6 +174,14 @@ def _places(shape: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
     import itertools
 
     return itertools.product(*(range(size) for size in shape))
+
+
+def _given(argument: str, value: Any) -> Iterator[str]:
+    if isinstance(value, Parameters):
+        yield f"  {argument}"
+        yield from (f"    {name} = {_shown(item)}" for name, item in value.tensors.items())
+    else:
+        yield f"  {argument} = {_shown(value)}"
 
 
 def _shown(value: Any) -> str:

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Mapping
+import textwrap
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from conformance.errors import UsageError
 from conformance.model import ArgumentRule, Operation
+
+#: Columns for text in a comment, its indentation left out.
+_WIDTH = 86
 
 _HEAD = '''"""{title}: an adapter for decoder-conformance.
 
@@ -119,17 +123,23 @@ def _commented(operation: Operation) -> str:
     arguments = [_parameter(name, rule) for name, rule in operation.arguments.items()]
     keywords = ["*", *operation.attributes] if operation.attributes else []
     signature = ", ".join(("self", *arguments, *keywords))
+    first, *more = textwrap.wrap(f"{operation.summary}.", _WIDTH)
     lines = [
         "",
         f"def {operation.name}({signature}):",
-        f'    """{operation.summary}.',
+        f'    """{first}',
+        *(f"    {line}" for line in more),
         "",
-        f"    {_shapes(operation)}",
+        *(
+            f"    {line}"
+            for line in _wrapped(re.split(r"(?<=[\])]), ", _shapes(operation)), _WIDTH)
+        ),
+        *(f"    {line}" for line in _parameters(operation)),
         *(f"    Rejected({kind!r}): {text}" for kind, text in operation.rejects.items()),
         '    """',
         "",
         f"def {operation.name}_vjp({signature.replace('self', 'self, upstream', 1)}):",
-        f"    return {{{', '.join(f'{name!r}: ...' for name in operation.differentiable)}}}",
+        *(f"    {line}" for line in _gradients(operation)),
     ]
     return "\n" + "".join(f"    # {line}".rstrip() + "\n" for line in lines[1:])
 
@@ -139,6 +149,42 @@ def _parameter(name: str, rule: ArgumentRule) -> str:
 
 
 def _shapes(operation: Operation) -> str:
-    given = ", ".join(f"{name} {rule.shape}" for name, rule in operation.arguments.items())
+    given = ", ".join(_shape(name, rule) for name, rule in operation.arguments.items())
     gives = ", ".join(f"{name} {shape}" for name, shape in operation.outputs.items())
     return f"{given} -> {gives}"
+
+
+def _shape(name: str, rule: ArgumentRule) -> str:
+    if rule.kind == "parameters":
+        return f"{name} (a dict)"
+    return f"{name} int64 {rule.shape}" if rule.kind == "index" else f"{name} {rule.shape}"
+
+
+def _parameters(operation: Operation) -> Iterator[str]:
+    """The names and shapes in a dict of parameters, a few a line."""
+    for argument, rule in operation.arguments.items():
+        if rule.shapes:
+            repeated = any(name.startswith("blocks.K.") for name in rule.shapes)
+            yield f"{argument} by name{', K = 0, 1, … for each block' if repeated else ''}:"
+            texts = [f"{name} {shape}" for name, shape in rule.shapes.items()]
+            yield from (f"    {line}" for line in _wrapped(texts, _WIDTH - 4))
+
+
+def _wrapped(texts: Iterable[str], width: int) -> Iterator[str]:
+    """Texts with commas between them, none broken over two lines."""
+    kept = (text.replace(" ", "\0") for text in texts)
+    for line in textwrap.wrap(", ".join(kept), width, break_on_hyphens=False):
+        yield line.replace("\0", " ")
+
+
+def _gradients(operation: Operation) -> Iterator[str]:
+    """What a gradient written by hand returns."""
+    entries = []
+    for name in operation.differentiable:
+        if operation.arguments[name].kind == "parameters":
+            yield "# each parameter has a gradient of its shape under its own name"
+            each = f"name: ... for name in {name}"
+            entries.append(f"**{{{each}}}" if len(operation.differentiable) > 1 else each)
+        else:
+            entries.append(f"{name!r}: ...")
+    yield f"return {{{', '.join(entries)}}}"

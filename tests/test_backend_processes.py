@@ -8,6 +8,7 @@ import torch
 from conformance import Question, Rejected
 from conformance.backends.jax import JaxBackend
 from conformance.backends.torch import TorchBackend
+from tests import plain_decoder
 
 LINEAR = {"x": [[[1, 2], [-1, 3]]], "weight": [[1, 0, -1], [2, 0.5, 1]], "bias": [0.5, -0.5, 1]}
 NORM = {"gamma": [1, 1, 1], "beta": [0, 0, 0], "eps": 1e-5}
@@ -134,6 +135,39 @@ def test_jax_compiles_once_for_each_operation_mode_shape_dtype_and_attribute():
     finally:
         jax.monitoring.unregister_event_duration_listener(listen)
     assert len(compiled) == 7
+
+
+def test_jax_compiles_a_decoder_once_whatever_its_parameters_tokens_and_targets_are():
+    """Values of parameters, of tokens and of targets compile nothing, nor does a refusal of them;
+    another set of gradients does, another number of scored targets doesn't."""
+    compiled = []
+
+    def listen(event, seconds, **about):
+        if event == "/jax/core/compile/backend_compile_duration":
+            compiled.append(about)
+
+    backend, ask = JaxBackend(), plain_decoder.ask
+    first, second = (plain_decoder.filled("block", seed) for seed in (1, 2))
+    embed = {"token_embedding": np.ones((3, 2)), "position_embedding": np.ones((3, 2))}
+    embed["tokens"] = np.array([[0, 1]])
+    loss = {"logits": np.ones((1, 2, 3)), "targets": np.array([[1, 2]]), "ignore_index": -100}
+    jax.monitoring.register_event_duration_secs_listener(listen)
+    try:
+        for _ in range(2):
+            for given in (first, second):
+                ask(backend, "block", given)
+                ask(backend, "block", given, first["x"], wrt=("x", "attention.w_q"))
+                ask(backend, "block", given, first["x"], wrt=("feed_forward.b_1",))
+            ask(backend, "embed", embed)
+            ask(backend, "embed", {**embed, "tokens": np.array([[2, 2]])})
+            assert ask(backend, "embed", {**embed, "tokens": np.array([[2, 3]])}).kind
+            ask(backend, "cross_entropy", loss)
+            ask(backend, "cross_entropy", {**loss, "targets": np.array([[-100, 0]])})
+            ask(backend, "cross_entropy", loss, 1.0)
+            assert ask(backend, "cross_entropy", {**loss, "targets": np.array([[3, 0]])}).kind
+    finally:
+        jax.monitoring.unregister_event_duration_listener(listen)
+    assert len(compiled) == 6
 
 
 def test_jax_reports_what_is_raised_while_tracing_as_it_is():

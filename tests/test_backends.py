@@ -12,6 +12,9 @@ from conformance import Question
 from conformance.backends.jax import JaxBackend
 from conformance.backends.numpy import NumpyBackend
 from conformance.backends.torch import TorchBackend
+from conformance.harness.load import load
+from conformance.harness.names import bundled
+from conformance.layout import BACKENDS as BUNDLED
 from conformance.layout import SPEC
 
 BACKENDS = (NumpyBackend, TorchBackend, JaxBackend)
@@ -23,6 +26,7 @@ SHAPES = {
     "linear": {"x": (L, 3), "weight": (3, 4), "bias": (4,)},
     "layer_norm": {"x": (L, 3), "gamma": (3,), "beta": (3,)},
     "gelu": {"x": (L, 3)},
+    "softmax": {"x": (L, 3)},
     "residual_add": {"x": (L, 3), "increment": (L, 3)},
     "feed_forward": FEED_FORWARD,
     "feed_forward_sublayer": {"gamma": (3,), "beta": (3,), **FEED_FORWARD},
@@ -78,6 +82,19 @@ def test_every_operation_of_the_specification_has_a_method(backend):
     description = backend.describe()
     assert sorted(description.operations) == sorted(specified)
     assert description.name in description.versions
+
+
+@pytest.mark.parametrize("cls", BACKENDS, ids=lambda cls: cls.name)
+def test_a_bundled_adapter_can_be_named_by_its_file(cls, monkeypatch):
+    """Its path, relative or not, means the same backend as its name; its parts are no backends."""
+    monkeypatch.chdir(BUNDLED)
+    for path in (
+        f"{cls.name}.py",
+        str(BUNDLED / f"{cls.name}.py"),
+        f"{cls.name}.py:{cls.__name__}",
+    ):
+        assert type(load(path)) is cls
+    assert set(bundled()) == {"numpy", "torch", "jax"}
 
 
 @pytest.mark.parametrize("leading", [(), (2,), (2, 5), (0,), (2, 0)], ids=str)

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
+from decimal import Decimal
+from itertools import takewhile
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -12,8 +16,13 @@ from conformance.backends.numpy import NumpyBackend
 from conformance.errors import UsageError
 from conformance.explanation import explain
 from conformance.harness.connection import InProcess
-from conformance.reproducer import reproducer
+from conformance.listing import heading
+from conformance.model import Call, Values
+from conformance.reproducer import _literal, reproducer
 from conformance.specification import load
+from conformance.specification.parameters import parameters
+from conformance.specification.tensors import tensor
+from tests import builders
 
 SPEC = load()
 
@@ -58,6 +67,60 @@ def test_linear_shows_every_product_and_every_positions_part_of_the_gradients():
     assert "weight gradient = [[0.5, -2, -2], [3.5, 6, 1]]" in shown
     assert "position 1 adds [[-0.5, -2, -1], [1.5, 6, 3]]" in shown
     assert "bias gradient = [1.5, 2, 0]" in shown
+
+
+def nested():
+    """A case of a block of one head and two features that is in no file, and its specification."""
+    rule = SPEC.operations["block"].arguments["parameters"]
+    given = {
+        "x": tensor([[[1, 2], [3, 1]]]),
+        "parameters": parameters({"fill": {"seed": 3, "sizes": {"d": 2, "f": 3}}}, rule),
+        "heads": 1,
+        "eps": Decimal(1),
+    }
+    calls = {"": Call(given=given, upstream={"y": tensor([[[1, 0], [0, 1]]])}, wrt=("x",))}
+    made = builders.case("block", calls=calls, mode="vjp")
+    made = msgspec.structs.replace(made, clauses=())
+    return made, msgspec.structs.replace(SPEC, cases={made.id: made})
+
+
+def test_a_nested_rule_says_which_parameters_it_was_given():
+    """In a block each linear layer and each norm is told by the parameters that it uses; what a
+    rule only hands on is not said twice, and no products are written out."""
+    made, specification = nested()
+    lines = explain(made.id, specification)
+    derived = takewhile(lambda line: "known mistakes" not in line, lines)
+    steps = [line.partition(" = ")[0] for line in derived]
+    names = [step.strip() for step in steps]
+    places = [
+        names.index(name)
+        for name in (
+            "layer norm (attention_norm.gamma, attention_norm.beta)",
+            "linear (attention.w_q)",
+            "linear (attention.w_k)",
+            "linear (attention.w_v)",
+            "attention weights",
+            "linear (attention.w_o)",
+            "layer norm (feed_forward_norm.gamma, feed_forward_norm.beta)",
+            "linear (feed_forward.w_1, feed_forward.b_1)",
+            "linear (feed_forward.w_2, feed_forward.b_2)",
+            "block",
+        )
+    ]
+    assert places == sorted(places)
+    assert not any(name.startswith(("position ", "product", "affine", "second")) for name in names)
+    indents = [len(step) - len(step.lstrip()) for step in steps]
+    assert indents[names.index("block")] < indents[names.index("linear (attention.w_q)")]
+
+
+def test_parameters_are_shown_by_their_names():
+    """What a block is given has a line for each parameter, with its numbers."""
+    made, specification = nested()
+    lines = list(heading(made, specification))
+    gamma = made.calls[""].given["parameters"].tensors["attention_norm.gamma"]
+    assert "  parameters" in lines
+    assert f"    attention_norm.gamma = [{gamma.data[0]}, {gamma.data[1]}]" in lines
+    assert "  heads = 1" in lines
 
 
 def test_each_known_mistake_that_shows_is_listed_with_what_it_gives():
@@ -124,6 +187,53 @@ def test_the_reproducer_is_a_file_that_needs_only_numpy(tmp_path, case, body, pa
     done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=tmp_path)
     assert done.stdout.startswith(f"y {'passes' if passes else 'fails'} error / bound at most")
     assert "conformance" not in source
+
+
+def smallest():
+    """For each operation and mode that has a case of values, the one with the fewest numbers."""
+    found = {}
+    for each in SPEC.cases.values():
+        if isinstance(each.expectation, Values) and list(each.calls) == [""]:
+            size = len(str(each.calls[""]))
+            key = each.operation, each.mode
+            found[key] = min(found.get(key, (size, each.id)), (size, each.id))
+    return sorted(case_id for _, case_id in found.values())
+
+
+@pytest.mark.parametrize("case_id", smallest())
+def test_the_reproducer_hands_over_whatever_an_operation_takes(case_id, capsys):
+    """Tokens, attributes and parameters by name reach the function that is filled in, and what it
+    returns is compared output by output, gradient by gradient."""
+    each = SPEC.cases[case_id]
+    name = each.operation + ("_vjp" if each.mode == "vjp" else "")
+    source = reproducer(each, SPEC, "float64")
+    signature = re.search(rf"^def {name}\((.*)\):$", source, re.MULTILINE)[1]
+    keywords = SPEC.operations[each.operation].attributes
+    passed = ", ".join(f"{a}={a}" if a in keywords else a for a in signature.split(", "))
+    asked = f"BACKEND.{name}({passed})"
+    (output,) = SPEC.operations[each.operation].outputs
+    body = f"return {asked}" if each.mode == "vjp" else f"return {{{output!r}: {asked}}}"
+    filled, replaced = re.subn(r"raise NotImplementedError\(.*\)", body, source)
+    assert replaced == 1
+    exec(compile(filled, "reproduce.py", "exec"), {"BACKEND": NumpyBackend()})  # noqa: S102
+    printed = capsys.readouterr().out.splitlines()
+    due = each.calls[""].wrt if each.mode == "vjp" else (output,)
+    assert {line.split()[0] for line in printed} == set(due)
+    assert all(" passes error / bound at most" in line for line in printed)
+
+
+def test_a_dict_of_parameters_is_a_literal_of_arrays():
+    """The text of a dict, of an empty array and of int64 ids gives them back."""
+    given = {
+        "head": np.array([[0.1, -2.0]], np.float32),
+        "tokens": np.array([[3, 0]]),
+        "blocks.0.feed_forward.b_1": np.zeros((0, 2)),
+    }
+    back = eval(_literal(given), {"np": np})  # noqa: S307 -- our own text
+    assert list(back) == list(given)
+    for name, array in given.items():
+        assert (back[name].dtype, back[name].shape) == (array.dtype, array.shape)
+        assert np.array_equal(back[name], array)
 
 
 def test_a_case_without_values_has_no_reproducer():

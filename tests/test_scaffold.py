@@ -47,6 +47,33 @@ def test_taking_all_comment_signs_away_leaves_python(tmp_path):
     exec(compile(bare, "a.py", "exec"), namespace)  # noqa: S102 -- our own text
     backend = namespace["A"]()
     assert set(OPERATIONS) <= set(backend.describe().operations)
+    names = {"head": 1, "final_norm.beta": 2}
+    assert set(backend.decoder_vjp(0, 0, names, heads=1, eps=1)) == set(names)
+
+
+@pytest.mark.parametrize("operation", ["block", "decoder", "decoder_loss"])
+def test_parameters_are_there_with_their_names_and_shapes(operation):
+    """An operation on parameters says what the dict holds, each name beside its shape, and that
+    gradients come back under the same names."""
+    text = adapter_text(Path("a.py"), OPERATIONS, None)
+    method = text.partition(f"def {operation}(self")[2].partition(f"def {operation}_vjp(")
+    for name, shape in OPERATIONS[operation].arguments["parameters"].shapes.items():
+        assert f"{name} {shape}" in method[0]
+    assert ("K = 0, 1, …" in method[0]) == (operation != "block")
+    assert "name: ... for name in parameters" in method[2].partition("# def ")[0]
+
+
+def test_what_is_int64_says_so():
+    """Tokens and targets, which come in one dtype whatever the run's, are told apart."""
+    text = adapter_text(Path("a.py"), OPERATIONS, None)
+    assert "tokens int64 [B, T], token_embedding [V, d]" in text
+    assert "logits [..., V], targets int64 [...] -> loss []" in text
+
+
+def test_no_line_is_wider_than_code_may_be():
+    """Without its comment signs, whatever the number of arguments and shapes."""
+    lines = adapter_text(Path("a.py"), OPERATIONS, None).splitlines()
+    assert max(len(re.sub("^    # ", "    ", line)) for line in lines) <= 100
 
 
 def test_nothing_is_overwritten(tmp_path):

@@ -22,6 +22,7 @@ import msgspec
 from conformance.errors import BackendError, ConformanceError
 from conformance.harness.names import bundled, check_name, entry_points
 from conformance.harness.wording import tame, told
+from conformance.layout import BACKENDS
 from conformance.model import Backend, Description
 
 #: Where the bundled adapters are, in a checkout and in the wheel.
@@ -74,6 +75,8 @@ def _tame_all(texts: Iterable[str]) -> tuple[str, ...]:
 
 
 def _from_file(path: Path, cls: str) -> Any:
+    if path.resolve().parent == BACKENDS:  # a bundled adapter is part of a package
+        return _from_module(f"{_BUNDLED}.{path.stem}", cls)
     module_name = f"conformance_backend_{path.stem}"
     spec = importlib.util.spec_from_file_location(module_name, path)
     assert spec is not None  # the file exists and ends in .py

@@ -16,7 +16,7 @@ GROUP = "conformance.backends"
 
 def bundled() -> tuple[str, ...]:
     """The names of the adapters that come with the kit; each is named like its library."""
-    names = [path.stem for path in sorted(BACKENDS.glob("*.py")) if path.stem != "__init__"]
+    names = [path.stem for path in BACKENDS.glob("*.py") if not path.stem.startswith("_")]
     return tuple(sorted(names, key=lambda name: (name != "numpy", name != "torch", name)))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,12 +20,21 @@ from conformance.truth.tape import Node, Tape
 
 @dataclass
 class Step:
-    """One rule: its name in words, the values it gave (balls), and the rules that it used."""
+    """One rule: its name in words, the values it gave (balls), and the rules that it used.
+
+    ``of`` names the arguments and parameters of the operation that the rule was given under a name
+    of its own: the linear layer knows a ``weight``, which may be ``w_q`` or ``head``.
+    """
 
     name: str
     arguments: dict[str, np.ndarray]
+    of: tuple[str, ...] = ()
     value: np.ndarray | None = None
     parts: list[Step] = field(default_factory=list)
+
+    def count(self, name: str) -> int:
+        """How often the rule ``name`` is in this step, itself included."""
+        return (self.name == name) + sum(part.count(name) for part in self.parts)
 
 
 def derive(case: Case, operation: Operation) -> dict[str, list[Step]]:
@@ -33,11 +42,27 @@ def derive(case: Case, operation: Operation) -> dict[str, list[Step]]:
 
     Raises Rejected and Impossible as the reference does.
     """
-    recorder = _recorder()
+    recorder = _recorder(operation.name)
     with precision():
         evaluate_case(recorder, Tape(Balls()), case, output_of(operation))
     steps = _split_by_call(recorder.steps, operation.name)
     return dict(zip(case.calls, steps, strict=True))
+
+
+def worth_showing(step: Step, operations: Iterable[str]) -> Iterator[Step]:
+    """``step`` and the rules that it used, without those that hand on what another one gave.
+
+    Of such a chain the operations are kept, or the outermost where there is none.
+    """
+    chain = [step]
+    while chain[-1].parts and chain[-1].parts[-1].value is chain[-1].value is not None:
+        chain.append(chain[-1].parts[-1])
+    names = {name.replace("_", " ") for name in operations}
+    yield from [each for each in chain if each.name in names] or [step]
+    for each in chain:
+        handed_on = each is not chain[-1]
+        for part in each.parts[:-1] if handed_on else each.parts:
+            yield from worth_showing(part, operations)
 
 
 class _Recorder(Reference):
@@ -46,11 +71,28 @@ class _Recorder(Reference):
     def __init__(self) -> None:
         self.steps: list[Step] = []
         self._open: list[list[Step]] = [self.steps]
+        self._names: dict[int, str] = {}
+
+    def name_arguments(self, given: Mapping[str, Any]) -> None:
+        """Take the names that the operation has for its arguments and parameters."""
+        self._names = {}
+        for name, value in given.items():
+            named = value if isinstance(value, Mapping) else {name: value}
+            self._names |= {id(node): key for key, node in named.items()}
+
+    def named(self, given: Mapping[str, Any]) -> tuple[str, ...]:
+        """What the operation calls the nodes that a rule was given, where the rule does not.
+
+        The first is left out: it is what the rule works on, and seldom an argument.
+        """
+        nodes = [(name, node) for name, node in given.items() if isinstance(node, Node)][1:]
+        found = ((name, self._names.get(id(node), name)) for name, node in nodes)
+        return tuple(known for name, known in found if known != name)
 
 
-def _recorder() -> _Recorder:
+def _recorder(operation: str) -> _Recorder:
     members = {
-        name: _noting(name, getattr(Reference, name))
+        name: _noting(name, getattr(Reference, name), operation)
         for name in RULES
         if not name.startswith(("check", "deliver"))
     }
@@ -58,13 +100,15 @@ def _recorder() -> _Recorder:
     return recorder
 
 
-def _noting(name: str, rule: Callable[..., Any]) -> Callable[..., Any]:
+def _noting(name: str, rule: Callable[..., Any], operation: str) -> Callable[..., Any]:
     names = list(inspect.signature(rule).parameters)[1:]
 
     def noted(self: _Recorder, *positional: Any, **named: Any) -> Any:
         given = {**dict(zip(names, positional, strict=False)), **named}
         values = {key: value.value for key, value in given.items() if isinstance(value, Node)}
-        step = Step(name.replace("_", " "), values)
+        if name == operation and len(self._open) == 1:
+            self.name_arguments(given)
+        step = Step(name.replace("_", " "), values, self.named(given))
         self._open[-1].append(step)
         self._open.append(step.parts)
         try:
