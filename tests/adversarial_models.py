@@ -82,7 +82,8 @@ def block(draw: Draw, width: int, hidden: int, prefix: str = "") -> Given:
 def decoder(draw: Draw, blocks: int) -> Given:
     """Tokens, targets (some of them -100) and the parameters; the heads besides."""
     heads = size(draw, 1, 2)
-    width, hidden, vocabulary = heads * size(draw, 1, 2, 3), size(draw, 3, 5), size(draw, 2, 5, 7)
+    width = heads * size(draw, *((3, 4), (2, 3))[heads - 1])
+    hidden, vocabulary = size(draw, 3, 5), size(draw, 2, 5, 7)
     batch, length = size(draw, 1, 2), size(draw, 1, 2, 3, 4)
     parameters = {
         "token_embedding": draw.normal(vocabulary, width),

@@ -11,6 +11,8 @@ from conformance.precision import DTYPES
 from tests import adversarial_models as adversarial
 from tests import honest_decoder as answers
 from tests import honest_libraries as libraries
+from tests import honest_loss as losses
+from tests import honest_softmax as softmaxes
 from tests.adversarial import Draw, cast, outside, proof_of, ratios
 
 
@@ -24,7 +26,7 @@ def softmax_of(seed):
     return x, draw.normal(*x.shape)
 
 
-@seeds(10)
+@seeds(7)
 def test_softmax(seed):
     """Two passes, powers of two, logarithms, running sums: all lie within the bound."""
     x, _ = softmax_of(seed)
@@ -33,7 +35,7 @@ def test_softmax(seed):
         assert outside(proof, dtype, answers.softmax_answers(*cast(dtype, x))) == {}
 
 
-@seeds(8)
+@seeds(6)
 def test_gradient_of_softmax(seed):
     """By the formula or step by step, with and without the largest: within the bound."""
     x, g = softmax_of(seed)
@@ -67,10 +69,10 @@ def attention_of(seed, most):
     return given.pop("heads"), given, draw.normal(*given["x"].shape), draw.random
 
 
-@seeds(6)
+@seeds(5)
 def test_causal_attention(seed):
     """Every scale, mask, softmax, sum and tile, and two libraries, lie within the bound."""
-    heads, given, _, random = attention_of(seed, 160)
+    heads, given, _, random = attention_of(seed, 60)
     proof = proof_of("causal_attention", heads=heads, **given)
     for dtype in DTYPES:
         arrays = cast(dtype, *given.values())
@@ -79,10 +81,10 @@ def test_causal_attention(seed):
         assert outside(proof, dtype, found) == {}
 
 
-@seeds(5)
+@seeds(4)
 def test_gradients_of_causal_attention(seed):
     """From stored probabilities, or from answers and log-sum-exps alone: within the bounds."""
-    heads, given, g, random = attention_of(seed, 72)
+    heads, given, g, random = attention_of(seed, 30)
     proof = proof_of("causal_attention", g, heads=heads, **given)
     for dtype in DTYPES:
         g, *arrays = cast(dtype, g, *given.values())
@@ -98,7 +100,7 @@ def loss_of(seed):
     return given["logits"], given["targets"], np.asarray(draw.normal()), draw.random
 
 
-@seeds(8)
+@seeds(6)
 def test_cross_entropy(seed):
     """By log-sum-exp, by log-softmax, tile by tile, with every mean: within the bound."""
     logits, targets, _, random = loss_of(seed)
@@ -110,7 +112,20 @@ def test_cross_entropy(seed):
         assert outside(proof, dtype, found) == {}
 
 
-@seeds(6)
+def test_cross_entropy_from_a_running_sum_that_is_rescaled_for_every_logit():
+    """Each of many slowly rising logits rescales the sum, by an exponential of 3 ulp.
+
+    Hundreds of errors of the same sign add up, which a sum in two passes doesn't have.
+    """
+    logits, targets = np.arange(300).reshape(1, 300) / 1024, np.array([299])
+    proof = proof_of("cross_entropy", logits=logits, targets=targets, ignore_index=-100)
+    rising = losses.in_tiles(1, softmaxes.generous)
+    for dtype in DTYPES:
+        found = rising(*cast(dtype, logits), targets)[0]
+        assert outside(proof, dtype, [("loss", "rising", found)]) == {}
+
+
+@seeds(4)
 def test_gradient_of_cross_entropy(seed):
     """Probabilities less targets, in every order, and what libraries differentiate."""
     logits, targets, g, random = loss_of(seed)
@@ -146,7 +161,7 @@ _EMBEDDING = ((1, 3, 40), (1, 3, 8), (1, 2, 3))
 
 def test_probabilities_of_a_narrower_type_are_outside():
     """Half precision in float32; in float64 single precision, as a library has it."""
-    heads, given, _, _ = attention_of(0, 160)
+    heads, given, _, _ = attention_of(0, 60)
     proof = proof_of("causal_attention", heads=heads, **given)
     arrays = cast("float32", *given.values())
     assert min(ratios(proof, "float32", answers.halved_weights(*arrays, heads)).values()) > 10

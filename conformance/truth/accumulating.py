@@ -62,8 +62,9 @@ class Accumulating(Reference):
     # ------------------------------------------------------------------------------- softmax
 
     def probabilities(self, scores: Node, allowed: np.ndarray) -> Node:
-        plain = self.normalise(self.exponentials(scores, allowed))
-        p = _by_logarithm(plain)
+        """``plain`` probabilities are those of a kernel whose every step is differentiated."""
+        weights = self.exponentials(scores, allowed)
+        plain, p = super().normalise(weights), _by_logarithm(self.normalise(weights))
 
         def rule(g: Node) -> tuple[Node]:
             at_peak = self.at_peak(self.softmax_gradient(plain, g), scores, allowed)
@@ -156,7 +157,7 @@ class Accumulating(Reference):
 
     def loss_gradient(self, logits: Node, targets: np.ndarray, g: Node) -> Node:
         everywhere = np.ones(logits.shape[-1])
-        plain = self.normalise(self.exponentials(logits, everywhere))
+        plain = super().normalise(self.exponentials(logits, everywhere))
         y = plain.tape.floats(np.eye(logits.shape[-1])[targets])
         moved = g.reshape((*g.shape, 1)) * (plain - y)
         at_peak = self.at_peak(moved, logits, everywhere)
