@@ -2,12 +2,14 @@
 
 from collections.abc import Iterator
 from decimal import Decimal
+from typing import Any
 
 import numpy as np
 
+from conformance.model import Call, Given, Parameters, Tensor
 from conformance.truth.balls import Balls, precision
-from conformance.truth.prove import Proof, prove
-from tests.builders import OPERATIONS, call, case
+from conformance.truth.prove import Proof, output_of, prove
+from tests.builders import OPERATIONS, case
 
 WIDTHS = (1, 2, 3, 5, 8, 16, 33)
 
@@ -51,19 +53,34 @@ class Draw:
         return self.patterned(self.rows, self.width, scales=(1, 0.01, 10), offsets=offsets)
 
 
-def proof_of(operation: str, upstream: np.ndarray | None = None, **given: np.ndarray) -> Proof:
-    """The proof of the case with these very numbers."""
-    exact = {name: _decimals(value.tolist()) for name, value in given.items()}
-    seed = None if upstream is None else _decimals(upstream.tolist())
-    if "norm" in operation or "sublayer" in operation:
+def proof_of(operation: str, upstream: np.ndarray | None = None, **given: Any) -> Proof:
+    """The proof of the case with these very numbers; a dict holds parameters by name.
+
+    With an ``upstream``, of every gradient there is.
+    """
+    exact = {name: _exact(value) for name, value in given.items()}
+    of = OPERATIONS[operation]
+    if "eps" in of.attributes:
         exact["eps"] = Decimal("1e-5")
+    asked = Call(given=exact)
+    if upstream is not None:
+        seed = {output_of(of): _tensor(upstream)}
+        asked = Call(given=exact, upstream=seed, wrt=asked.differentiable(of))
     mode = "evaluate" if upstream is None else "vjp"
-    asked = call(seed, () if upstream is None else tuple(given), **exact)
-    return prove(case(operation, mode=mode, calls={"": asked}), OPERATIONS[operation])
+    return prove(case(operation, mode=mode, calls={"": asked}), of)
 
 
-def _decimals(value):
-    return [_decimals(item) for item in value] if isinstance(value, list) else Decimal(value)
+def _exact(value: Any) -> Given:
+    if isinstance(value, dict):
+        return Parameters(tensors={name: _tensor(item) for name, item in value.items()})
+    return _tensor(value) if isinstance(value, np.ndarray) else value
+
+
+def _tensor(value: np.ndarray) -> Tensor:
+    if value.dtype.kind == "i":
+        whole = tuple(int(item) for item in value.reshape(-1))
+        return Tensor(shape=value.shape, data=whole, dtype="int64")
+    return Tensor(shape=value.shape, data=tuple(Decimal(x) for x in value.reshape(-1).tolist()))
 
 
 def cast(dtype, *arrays):
@@ -76,18 +93,27 @@ Answers = Iterator[tuple[str, str, np.ndarray]]
 def ratios(proof: Proof, dtype: str, answers: Answers) -> dict[tuple[str, str], float]:
     """The worst error / bound of each kernel, by (kernel, output), where there is a verdict."""
     worst: dict[tuple[str, str], float] = {}
+    pairs = {output: _pair(right) for (_, output), right in proof.values.items()}
     for output, kernel, got in answers:
-        right, bound = proof.values["", output], proof.bounds[dtype]["", output]
+        (right, rest), bound = pairs[output], proof.bounds[dtype]["", output]
         judged = np.isfinite(bound)
         assert got.dtype == dtype
         assert got.shape == right.shape
         assert np.all(np.isfinite(got[judged]))
-        with precision():
-            error = Balls().magnitude(Balls().from_floats(np.nan_to_num(got)) - right)
+        error = np.abs((np.nan_to_num(got).astype(np.float64) - right) - rest)
         ratio = np.divide(error, bound, out=np.where(error > 0, np.inf, 0.0), where=bound > 0)
         key = (kernel, output)
         worst[key] = max(worst.get(key, 0.0), float(np.max(ratio[judged], initial=0.0)))
     return worst
+
+
+def _pair(right: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Two doubles whose sum is the proven value, so that a difference keeps all its digits."""
+    balls = Balls()
+    with precision():
+        near = np.asarray(balls.sign(right) * balls.magnitude(right))
+        left = right - balls.from_floats(near)
+        return near, np.asarray(balls.sign(left) * balls.magnitude(left))
 
 
 def outside(proof: Proof, dtype: str, answers: Answers) -> dict[tuple[str, str], float]:

@@ -4,7 +4,7 @@ Every function takes arrays of one dtype (float32 or float64) and rounds each of
 as kernels that people ship do. They differ in where they round: which sum, which product and
 which form are parameters, so that a test can try every combination. Gradients take the upstream
 gradient ``g`` first and are given by argument name. Layer norm is in ``honest_norm.py``, GELU in
-``honest_gelu.py``.
+``honest_gelu.py``, and so on.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import numpy.typing as npt
 Array: TypeAlias = npt.NDArray[np.floating[Any]]
 #: Sums over the last axis, which it drops.
 Sum: TypeAlias = Callable[[Array], Array]
-#: ``x [..., n]`` times ``w [n, m]``.
+#: ``x [..., r, n]`` times ``w [..., n, m]``.
 Product: TypeAlias = Callable[[Array, Array], Array]
 #: An elementwise function, and its gradient from upstream and argument.
 Function: TypeAlias = Callable[[Array], Array]
@@ -70,18 +70,18 @@ def fused_multiply_add(a: Array, b: Array, c: Array) -> Array:
 
 def summed(total: Sum) -> Product:
     """The product whose terms are rounded and then added up by ``total``."""
-    return lambda x, w: total(x[..., None, :] * w.T)
+    return lambda x, w: total(x[..., None, :] * np.swapaxes(w, -1, -2)[..., None, :, :])
 
 
 def fused(x: Array, w: Array) -> Array:
-    return fused_from(np.zeros(w.shape[1], x.dtype), x, w)
+    return fused_from(np.zeros(w.shape[-1], x.dtype), x, w)
 
 
 def fused_from(start: Array, x: Array, w: Array) -> Array:
     """A chain of fused multiply-adds that starts at zero, or at the bias."""
-    total = np.broadcast_to(start, (*x.shape[:-1], w.shape[1]))
+    total = np.broadcast_to(start, (*x.shape[:-1], w.shape[-1]))
     for k in range(x.shape[-1]):
-        total = fused_multiply_add(x[..., k, None], w[k], total)
+        total = fused_multiply_add(x[..., k, None], w[..., k, None, :], total)
     return total
 
 
