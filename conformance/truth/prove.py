@@ -149,8 +149,8 @@ def _signs(target: Precision, seed: tuple[int, int], scale: float) -> Callable[[
 
     def disturb(node: Node) -> np.ndarray:
         allowance = node.allowance(target) * scale
-        allowance[~np.isfinite(allowance)] = 0.0
+        known = np.where(np.isfinite(allowance), allowance, 0.0)
         signs = generator.integers(0, 2, node.shape) * 2 - 1
-        return Balls().from_floats(signs * allowance)
+        return Balls().from_floats(signs * known)
 
     return disturb
