@@ -7,9 +7,10 @@ two doubles, so that an error far below one ulp is still measured.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from pathlib import Path
+from typing import Literal
 
 import msgspec
 import numpy as np
@@ -20,11 +21,15 @@ from conformance.model import Case
 FORMAT = "conformance-truth/1"
 
 
-class FrozenTensor(msgspec.Struct, frozen=True):
-    """Decimals with 25 proven digits, row-major."""
+class FrozenTensor(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Decimals with 25 proven digits, row-major, or whole numbers of ``dtype``.
+
+    None at all: the values are free.
+    """
 
     shape: tuple[int, ...]
     data: tuple[str, ...]
+    dtype: Literal["real", "int64", "uint64"] = "real"
 
 
 class FrozenCase(msgspec.Struct, frozen=True):
@@ -47,11 +52,20 @@ class FrozenFamily(msgspec.Struct, frozen=True):
 
 
 class Proven:
-    """The proven values of one output: ``high + low``, the decimal ``text``, the ``bounds``."""
+    """The proven values of one output: ``high + low``, the decimal ``text``, the ``bounds``.
+
+    ``dtype`` is ``real`` or that of whole numbers, whose bounds are zero. What is ``free`` has a
+    shape and no values; relations between free outputs allow nothing, so its bounds are zero too.
+    """
 
     def __init__(
         self, frozen: FrozenTensor, bounds: Mapping[str, tuple[float | None, ...]]
     ) -> None:
+        self.dtype = frozen.dtype
+        self.free = not frozen.data and 0 not in frozen.shape
+        if self.free:
+            self._allow_nothing(frozen.shape, bounds)
+            return
         exact = [Decimal(text) for text in frozen.data]
         high = [float(value) for value in exact]
         low = [float(value - Decimal(double)) for value, double in zip(exact, high, strict=True)]
@@ -65,6 +79,20 @@ class Proven:
             ).reshape(frozen.shape)
             for dtype, row in bounds.items()
         }
+
+    def _allow_nothing(self, shape: tuple[int, ...], dtypes: Iterable[str]) -> None:
+        self.shape = shape
+        self.text = np.full(shape, "free", dtype=object)
+        self.high, self.low = np.zeros(shape), np.zeros(shape)
+        self.bounds = {dtype: np.zeros(shape) for dtype in dtypes}
+
+    def error(self, got: np.ndarray) -> np.ndarray:
+        """How far ``got``, of the same shape, is from the values, to far below one ulp."""
+        if self.dtype == "real":
+            return np.asarray(np.abs((got.astype(np.float64) - self.high) - self.low))
+        pairs = zip(got.reshape(-1).tolist(), self.text.reshape(-1), strict=True)
+        differences = [abs(int(number) - int(text)) for number, text in pairs]
+        return np.array(differences, dtype=np.float64).reshape(self.shape)
 
 
 #: By (call, output).
@@ -113,7 +141,7 @@ class Truth:
         try:
             truth = {
                 split_key(key): Proven(
-                    value, {dtype: rows[key] for dtype, rows in frozen.bounds.items()}
+                    value, {dtype: rows.get(key, ()) for dtype, rows in frozen.bounds.items()}
                 )
                 for key, value in frozen.values.items()
             }

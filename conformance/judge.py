@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from conformance.frozen import CaseTruth, Proven
+from conformance.frozen import CaseTruth, Proven, dotted
 from conformance.model import Answer, Case, Rejection, Relations, Undefined, Verdict
 from conformance.precision import PRECISIONS, Dtype
 from conformance.relations import Measured, measure
@@ -80,10 +80,9 @@ def _judge(
             where = f" in call {name}" if name else ""
             return Finding("fail", f"rejected valid arguments{where}: {answer.message}")
     assert truth is not None  # the runner has it for every case with values
-    for (call, output), proven in truth.items():
-        found = _check_form(answers[call].outputs, call, output, proven, dtype)
-        if found is not None:
-            return found
+    malformed = _check_forms(truth, answers, dtype)
+    if malformed is not None:
+        return malformed
     if isinstance(due, Relations):
         return _judge_relations(due, dtype, truth, answers)
     return _compare(truth, answers[""], dtype)
@@ -128,19 +127,34 @@ def due_kind(due: Rejection | Undefined) -> str:
     return due.kind if isinstance(due, Rejection) else f"{due.output} is undefined"
 
 
+def _check_forms(truth: CaseTruth, answers: Mapping[str, Answer], dtype: Dtype) -> Finding | None:
+    """Everything that is due is there and has its form, and nothing else is there."""
+    for (call, output), proven in truth.items():
+        found = _check_form(answers[call].outputs, call, output, proven, dtype)
+        if found is not None:
+            return found
+    for call, answer in answers.items():
+        for output in answer.outputs:
+            if (call, output) not in truth:
+                name = dotted(call, output)
+                return Finding("fail", f"{name} is there and should not be", output=name)
+    return None
+
+
 def _check_form(
     outputs: Mapping[str, Any], call: str, output: str, proven: Proven, dtype: Dtype
 ) -> Finding | None:
     """Presence, shape, dtype, then non-finite values: in this order, before any difference."""
-    name = f"{call}.{output}" if call else output
+    name = dotted(call, output)
     if output not in outputs:
         return Finding("fail", f"{name} is absent", output=name)
     got = outputs[output]
     if got.shape != proven.shape:
         message = f"{name} has shape {list(got.shape)}, not {list(proven.shape)}"
         return Finding("fail", message, output=name)
-    if got.dtype != np.dtype(dtype):
-        return Finding("fail", f"{name} is {got.dtype}, not {dtype}", output=name)
+    wanted = dtype if proven.dtype == "real" else proven.dtype
+    if got.dtype != np.dtype(wanted):
+        return Finding("fail", f"{name} is {got.dtype}, not {wanted}", output=name)
     judged = np.isfinite(proven.bounds[dtype])
     bad = np.argwhere(judged & ~np.isfinite(got))
     if bad.size or (bad.shape[0] and got.ndim == 0):
@@ -168,7 +182,7 @@ def _compare(truth: CaseTruth, answer: Answer, dtype: Dtype) -> Finding:
             continue
         bound = proven.bounds[dtype]
         with np.errstate(all="ignore"):
-            error = np.abs((got.astype(np.float64) - proven.high) - proven.low)
+            error = proven.error(got)
             ratio = np.where(error == 0, 0.0, error / bound)
         judged = np.isfinite(bound)
         total, unknown = total + got.size, unknown + int(np.sum(~judged))

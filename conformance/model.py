@@ -43,19 +43,41 @@ class ArgumentRule(msgspec.Struct, frozen=True, kw_only=True):
     shapes: dict[str, str] = {}
 
 
+class OutputRule(msgspec.Struct, frozen=True, kw_only=True):
+    """One output of an operation: ``real`` in the run's dtype, or ``whole`` numbers of ``dtype``.
+
+    ``named``: not one array but many, each under ``output.name``, as ``shapes.head``.
+    """
+
+    kind: Literal["real", "whole"] = "real"
+    shape: str = "[]"
+    dtype: Literal["int64", "uint64"] = "int64"
+    named: bool = False
+
+
 class Operation(msgspec.Struct, frozen=True, kw_only=True):
     """A named function: its arguments, attributes (keyword-only), outputs and what it must reject.
 
     ``uses`` names the operations it is composed of, for finding the root cause of a failure.
+    ``free`` says why its values are not determined: only relations between them are.
     """
 
     name: str
     summary: str
     arguments: dict[str, ArgumentRule]
     attributes: dict[str, ArgumentRule] = {}
-    outputs: dict[str, str]
+    outputs: dict[str, OutputRule]
     uses: tuple[str, ...] = ()
     rejects: dict[str, str] = {}
+    free: str | None = None
+
+    def output(self, name: str) -> OutputRule | None:
+        """The rule of an output, or of the named outputs that ``name`` is one of."""
+        rule = self.outputs.get(name)
+        if rule is None:
+            rule = self.outputs.get(name.partition(".")[0])
+            return rule if rule is not None and rule.named else None
+        return None if rule.named else rule
 
     def rule(self, name: str) -> ArgumentRule | None:
         """The rule of an argument or attribute, or None where there is no such name."""
@@ -63,8 +85,13 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def differentiable(self) -> tuple[str, ...]:
-        """Arguments that have gradients: real ones and parameters; attributes never have any."""
+        """Arguments that have gradients: real ones and parameters; attributes never have any.
+
+        None where there is more than one output, or one of whole numbers.
+        """
         kinds = ("real", "parameters")
+        if [(rule.kind, rule.named) for rule in self.outputs.values()] != [("real", False)]:
+            return ()
         return tuple(name for name, rule in self.arguments.items() if rule.kind in kinds)
 
 
@@ -110,10 +137,12 @@ Given: TypeAlias = Tensor | FromOutput | Parameters | int | Decimal | bool
 class Call(msgspec.Struct, frozen=True, kw_only=True):
     """What one question of a case is made from, in exact numbers.
 
-    ``wrt`` names arguments, and parameters by their own names.
+    ``wrt`` names arguments, and parameters by their own names; ``outputs`` the outputs asked for
+    where they are not all.
     """
 
     given: dict[str, Given]
+    outputs: tuple[str, ...] = ()
     upstream: dict[str, Tensor] = {}
     wrt: tuple[str, ...] = ()
 
@@ -191,7 +220,18 @@ class Less(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     than: Decimal | int
 
 
-Relation: TypeAlias = Same | Differ | Combination | MeanSquare | Less
+class Drawn(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """The elements of an output look like draws of a distribution around 0.
+
+    ``size`` is the standard deviation of a normal distribution, the limit of a uniform one.
+    """
+
+    term: tuple[str, str]
+    distribution: Literal["normal", "uniform"]
+    size: Decimal | int
+
+
+Relation: TypeAlias = Same | Differ | Combination | MeanSquare | Less | Drawn
 
 
 class Relations(msgspec.Struct, frozen=True, kw_only=True, tag=True):
@@ -204,7 +244,11 @@ Expectation: TypeAlias = Values | Rejection | Undefined | Relations
 
 
 class Case(msgspec.Struct, frozen=True, kw_only=True):
-    """One fixture. A case with a single call names it ``""``."""
+    """One fixture. A case with a single call names it ``""``.
+
+    ``free`` says why its values are not determined, or not to within a bound: its relations alone
+    are judged then, without any allowance.
+    """
 
     id: str
     title: str
@@ -217,6 +261,7 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
     dtypes: tuple[Dtype, ...]
     derived: str | None = None
     degenerate: str | None = None
+    free: str | None = None
     file: str = ""
     line: int = 0
 

@@ -52,7 +52,7 @@ def question(
         mode=case.mode,
         dtype=dtype,
         arguments=arguments,
-        outputs=tuple(operation.outputs) if case.mode == "evaluate" else (),
+        outputs=(asked.outputs or tuple(operation.outputs)) if case.mode == "evaluate" else (),
         upstream={name: array(value, dtype) for name, value in asked.upstream.items()},
         wrt=asked.wrt,
     )

@@ -15,8 +15,9 @@ from typing import Any
 
 import numpy as np
 
+from conformance import statistics
 from conformance.frozen import CaseTruth, dotted
-from conformance.model import Combination, Differ, Less, MeanSquare, Relation, Same
+from conformance.model import Combination, Differ, Drawn, Less, MeanSquare, Relation, Same
 from conformance.precision import Dtype
 from conformance.specification.slices import parse_index
 
@@ -53,6 +54,8 @@ def measure(relation: Relation, outputs: Outputs, truth: CaseTruth, dtype: Dtype
             return _mean_square(relation, outputs, truth, dtype)
         case Less():
             return _less(relation, outputs, truth, dtype)
+        case Drawn():
+            return _drawn(relation, outputs)
 
 
 def _identical(relation: Same, outputs: Outputs) -> Measured:
@@ -164,6 +167,18 @@ def _less(relation: Less, outputs: Outputs, truth: CaseTruth, dtype: Dtype) -> M
     message = f"{name} is not less than {relation.than}" if not value <= 1 else ""
     return Measured(
         value, message, name, index, str(got[index]), f"< {relation.than}", float(bound[index])
+    )
+
+
+def _drawn(relation: Drawn, outputs: Outputs) -> Measured:
+    """The statistic that is nearest to its limit, or furthest beyond."""
+    name = dotted(*relation.term)
+    sample = np.asarray(outputs[relation.term], dtype=np.float64).reshape(-1)
+    worst = max(statistics.of(sample, relation), key=lambda statistic: statistic.ratio)
+    due = f"{relation.distribution}({relation.size})"
+    message = f"the {worst.name} of {name} is not that of {due}" if not worst.ratio <= 1 else ""
+    return Measured(
+        worst.ratio, message, name, None, f"{worst.got:.6g}", f"{worst.want:.6g}", worst.allowed
     )
 
 

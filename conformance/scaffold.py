@@ -150,7 +150,7 @@ def _parameter(name: str, rule: ArgumentRule) -> str:
 
 def _shapes(operation: Operation) -> str:
     given = ", ".join(_shape(name, rule) for name, rule in operation.arguments.items())
-    gives = ", ".join(f"{name} {shape}" for name, shape in operation.outputs.items())
+    gives = ", ".join(f"{name} {rule.shape}" for name, rule in operation.outputs.items())
     return f"{given} -> {gives}"
 
 

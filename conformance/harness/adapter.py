@@ -15,7 +15,7 @@ the library differentiates.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from difflib import get_close_matches
 from functools import lru_cache
 from pathlib import Path
@@ -170,7 +170,8 @@ class Adapter:
     def _collect(self, question: Question, result: Any) -> Answer:
         """The returned arrays by name, or an error that says what came instead."""
         if question.mode == "evaluate" and len(question.outputs) == 1:
-            result = {question.outputs[0]: result}
+            alone = isinstance(result, Mapping) and question.outputs[0] in result
+            result = result if alone else {question.outputs[0]: result}
         if not isinstance(result, Mapping):
             wanted = ", ".join(question.outputs or question.wrt)
             return _not_arrays(question, f"returned {_kind(result)}, not a dict of {wanted}")
@@ -178,24 +179,32 @@ class Adapter:
         if question.mode == "vjp":
             result = _unfolded(result)
         strangers = set(result) - set(wanted_names) - set(_unfolded(question.arguments))
-        if strangers:
+        if strangers and not set(wanted_names) <= set(result):
             names = ", ".join(sorted(map(str, strangers)))
             return _not_arrays(question, f"returned names that are not asked for: {names}")
         outputs: dict[str, np.ndarray] = {}
-        for name in wanted_names:
-            if name not in result or (question.mode == "vjp" and result[name] is None):
-                continue  # an absent gradient is a missing key; the judge misses what it needs
+        for name, value in _each(result, wanted_names):
+            if value is None and question.mode == "vjp":
+                continue  # an absent gradient; the judge misses what it needs
             try:
-                array = self.to_numpy(result[name])
+                array = self._array(value)
             except Exception as error:
-                detail = f"{name}: {_kind(result[name])} is not an array: {told(error)}"
+                detail = f"{name}: {_kind(value)} is not an array: {told(error)}"
                 return _not_arrays(question, detail)
-            if isinstance(array, np.generic):
-                array = np.asarray(array)
             if not isinstance(array, np.ndarray):
                 return _not_arrays(question, f"{name} is {_kind(array)}, not an array")
             outputs[name] = array
         return Answer(outputs=outputs)
+
+    def _array(self, value: Any) -> Any:
+        """What was returned as a NumPy array; whole numbers may come as Python has them."""
+        if isinstance(value, np.ndarray):
+            return value
+        whole = isinstance(value, list | tuple) and all(type(item) is int for item in value)
+        if whole or type(value) is int:
+            return np.asarray(value, dtype=np.int64)
+        array = self.to_numpy(value)
+        return np.asarray(array) if isinstance(array, np.generic) else array
 
     def _raised(self, error: Exception) -> Answer:
         """An error, with its line, for a slip in the adapter's own lines; else a rejection."""
@@ -212,6 +221,16 @@ def _unfolded(values: Mapping[str, Any]) -> dict[str, Any]:
     for name, value in values.items():
         named |= value if isinstance(value, Mapping) else {name: value}
     return named
+
+
+def _each(result: Mapping[str, Any], wanted: tuple[str, ...]) -> Iterator[tuple[str, Any]]:
+    """The results asked for, one by one: many that have one name are ``name.inner`` each."""
+    for name in wanted:
+        value = result.get(name)
+        if isinstance(value, Mapping):
+            yield from ((f"{name}.{inner}", item) for inner, item in value.items())
+        elif name in result:
+            yield name, value
 
 
 def _wanted(question: Question) -> str:

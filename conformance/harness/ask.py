@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, get_args
 
 import msgspec
@@ -61,8 +61,13 @@ def _form(answer: Any) -> str:
 
 def _names(outputs: Mapping[str, Any], question: Question) -> str:
     asked = question.outputs if question.mode == "evaluate" else question.wrt
-    strangers = ", ".join(tame(name) for name in outputs if name not in asked)
+    strangers = ", ".join(tame(name) for name in outputs if not _is_asked(name, asked))
     return f"answer() returned names that are not asked for: {strangers}" if strangers else ""
+
+
+def _is_asked(name: Any, asked: Collection[str]) -> bool:
+    """One of many outputs is asked for by the name that they have in common: ``shapes.head``."""
+    return name in asked or (isinstance(name, str) and name.partition(".")[0] in asked)
 
 
 def _arrays(outputs: Mapping[str, Any]) -> str:

@@ -22,7 +22,7 @@ from conformance.specification.calls import build_calls
 from conformance.specification.collector import Collector
 from conformance.specification.documents import CaseEntry, FactEntry
 from conformance.specification.reader import Path_
-from conformance.specification.relations import parse_relation
+from conformance.specification.relations import is_result, parse_relation
 from conformance.specification.tensors import Malformed, is_number, tensor
 
 _ID = re.compile(r"[a-z][a-z0-9]*(?:-[a-z0-9]+)*/[a-z0-9]+(?:-[a-z0-9]+)*$")
@@ -57,6 +57,7 @@ def build_case(
         dtypes=entry.dtypes,
         derived=entry.derived,
         degenerate=entry.degenerate,
+        free=entry.free or operation.free,
         file=collect.document.file,
         line=collect.document.line(path),
     )
@@ -100,19 +101,28 @@ def _expectation(
         return _beside(entry, operation, path, collect)
     if entry.beside is not None:
         collect.add((*path, "beside"), "belongs to reject and undefined")
-    results = tuple(operation.outputs)
-    if entry.mode == "vjp":
-        results = next(iter(calls.values())).wrt
+    results = _results(entry, operation, calls)
     if entry.relate:
         relations = []
         for position, written in enumerate(entry.relate):
             with collect.at(*path, "relate", position):
                 relations.append(parse_relation(written, tuple(calls), results))
         return Relations(relate=tuple(relations))
+    if entry.free or operation.free:
+        collect.add(path, "what is free has no values to compare: write relate")
+        return None
     return Values(
         expect=_claims(entry, "expect", results, path, collect),
         printed=_claims(entry, "printed", results, path, collect),
     )
+
+
+def _results(entry: CaseEntry, operation: Operation, calls: dict[str, Call]) -> tuple[str, ...]:
+    """The names of the results; ``shapes.*`` stands for outputs that have names of their own."""
+    if entry.mode == "vjp":
+        return next(iter(calls.values())).wrt
+    asked = entry.outputs or tuple(operation.outputs)
+    return tuple(f"{name}.*" if operation.outputs[name].named else name for name in asked)
 
 
 def _beside(
@@ -140,7 +150,7 @@ def _claims(
     claims: dict[str, Tensor] = {}
     for name, value in getattr(entry, key).items():
         with collect.at(*path, key, name):
-            if name not in results:
+            if not is_result(name, results):
                 raise Malformed(f"no result {name!r}; there is {', '.join(results)}")
             claims[name] = tensor(value)
             if any(not -400 < Decimal(n).adjusted() < 400 for n in claims[name].data if n):

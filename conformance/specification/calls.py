@@ -60,7 +60,7 @@ def _call(
     for name, value in entry.upstream.items():
         with collect.at(*path, "upstream", name):
             upstream[name] = tensor(value)
-    call = Call(given=given, upstream=upstream)
+    call = Call(given=given, upstream=upstream, outputs=entry.outputs)
     wrt = (entry.wrt or call.differentiable(operation)) if entry.mode == "vjp" else ()
     return msgspec.structs.replace(call, wrt=wrt)
 
@@ -116,7 +116,7 @@ def _changed_call(
             if name not in home:
                 raise Malformed(f"call {written['like']!r} is not given {name!r}")
             home[name] = _changed_value(home[name], name, index, value)
-    return Call(given=given, upstream=upstream, wrt=base.wrt)
+    return msgspec.structs.replace(base, given=given, upstream=upstream)
 
 
 def _changed_value(old: Any, name: str, index: slices.Index, value: Any) -> Any:
@@ -152,7 +152,10 @@ def _check_call(
         for name in call.wrt:
             if name not in call.differentiable(operation):
                 collect.add(where[: len(where) - 1], f"wrt names {name!r}, which has no gradient")
-    elif call.upstream or entry.wrt:
+    for name in entry.outputs:
+        if name not in operation.outputs or entry.mode == "vjp":
+            collect.add(where[: len(where) - 1], f"outputs names {name!r}, which is none")
+    if entry.mode == "evaluate" and (call.upstream or entry.wrt):
         collect.add(where[: len(where) - 1], "upstream and wrt belong to mode: vjp")
     _check_ranges({**call.given, **call.upstream}, entry, where, collect)
 

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from conformance.model import ArgumentRule, Mode
+from conformance.model import ArgumentRule, Mode, OutputRule
 from conformance.precision import Dtype
 
 
@@ -28,13 +28,30 @@ class ArgumentRuleEntry(_Closed, frozen=True, kw_only=True):
         return ArgumentRule(**msgspec.structs.asdict(self))
 
 
+class OutputRuleEntry(_Closed, frozen=True, kw_only=True):
+    kind: Literal["real", "whole"] = "real"
+    shape: str = "[]"
+    dtype: Literal["int64", "uint64"] = "int64"
+    named: bool = False
+
+
 class OperationEntry(_Closed, frozen=True, kw_only=True):
     summary: str
-    arguments: dict[str, ArgumentRuleEntry]
+    arguments: dict[str, ArgumentRuleEntry] = {}
     attributes: dict[str, ArgumentRuleEntry] = {}
-    outputs: dict[str, str]
+    outputs: dict[str, str | OutputRuleEntry]
     uses: tuple[str, ...] = ()
     rejects: dict[str, str] = {}
+    free: str | None = None
+
+    def output_rules(self) -> dict[str, OutputRule]:
+        """The rule of every output; text alone is the shape of a real one."""
+        return {
+            name: OutputRule(shape=written)
+            if isinstance(written, str)
+            else OutputRule(**msgspec.structs.asdict(written))
+            for name, written in self.outputs.items()
+        }
 
 
 class OperationsFile(_Closed, frozen=True, kw_only=True):
@@ -67,6 +84,7 @@ class CaseEntry(_Closed, frozen=True, kw_only=True):
     calls: dict[str, dict[str, Any]] | None = None
     upstream: dict[str, Any] = {}
     wrt: tuple[str, ...] = ()
+    outputs: tuple[str, ...] = ()
     expect: dict[str, Any] = {}
     printed: dict[str, Any] = {}
     reject: str | None = None
@@ -76,6 +94,7 @@ class CaseEntry(_Closed, frozen=True, kw_only=True):
     dtypes: tuple[Dtype, ...] = ("float64", "float32")
     derived: str | None = None
     degenerate: str | None = None
+    free: str | None = None
     note: str | None = None
 
 

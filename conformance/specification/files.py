@@ -75,9 +75,10 @@ class _Loader:
                 summary=entry.summary,
                 arguments={key: rule.rule() for key, rule in entry.arguments.items()},
                 attributes={key: rule.rule() for key, rule in entry.attributes.items()},
-                outputs=entry.outputs,
+                outputs=entry.output_rules(),
                 uses=entry.uses,
                 rejects=entry.rejects,
+                free=entry.free,
             )
         for operation in self.operations.values():
             where = ("operations", operation.name, "uses")

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from fnmatch import fnmatchcase
 from typing import Any
 
-from conformance.model import Combination, Differ, Less, MeanSquare, Relation, Same
+from conformance.model import Combination, Differ, Drawn, Less, MeanSquare, Relation, Same
 from conformance.specification.slices import parse_index
 from conformance.specification.tensors import Malformed, is_number, tensor
 
@@ -14,6 +15,7 @@ _KEYS: dict[str, set[str]] = {
     "combination": {"equals", "where"},
     "mean_square": {"equals"},
     "less": {"than"},
+    "drawn": {"normal", "uniform"},
 }
 
 
@@ -44,6 +46,8 @@ def parse_relation(
         return Same(left=left, right=right, where=where, identical=identical)
     if kind == "combination":
         return _combination(subject, written, where, calls, results)
+    if kind == "drawn":
+        return _drawn(subject, written, calls, results)
     key = "equals" if kind == "mean_square" else "than"
     if not is_number(written.get(key)):
         raise Malformed(f"needs {key}: a number")
@@ -51,6 +55,11 @@ def parse_relation(
     if kind == "mean_square":
         return MeanSquare(term=term, equals=written["equals"])
     return Less(term=term, than=written["than"])
+
+
+def is_result(name: str, results: tuple[str, ...]) -> bool:
+    """Whether ``name`` is one of ``results``, where ``shapes.*`` stands for many."""
+    return any(fnmatchcase(name, result) for result in results)
 
 
 def _combination(
@@ -70,6 +79,17 @@ def _combination(
     return Combination(terms=tuple(terms), equals=tensor(written["equals"]), where=where)
 
 
+def _drawn(
+    subject: Any, written: dict[str, Any], calls: tuple[str, ...], results: tuple[str, ...]
+) -> Drawn:
+    term = _term(subject, calls, results)
+    size = written.get("normal", written.get("uniform"))
+    if ("normal" in written) == ("uniform" in written) or not is_number(size) or size <= 0:
+        raise Malformed("needs normal: the deviation, or uniform: the limit")
+    distribution: Any = "normal" if "normal" in written else "uniform"
+    return Drawn(term=term, distribution=distribution, size=size)
+
+
 def _pair(
     subject: Any, calls: tuple[str, ...], results: tuple[str, ...]
 ) -> tuple[tuple[str, str], tuple[str, str]]:
@@ -86,7 +106,7 @@ def _term(name: Any, calls: tuple[str, ...], results: tuple[str, ...]) -> tuple[
     call, output = "", str(name)
     if calls != ("",):  # the name of a parameter has dots of its own
         call, _, output = output.partition(".")
-    if call not in calls or output not in results:
+    if call not in calls or not is_result(output, results):
         written = ", ".join(f"{c}.{r}" if c else r for c in calls for r in results)
         raise Malformed(f"{name!r} is no output of this case; there is {written}")
     return call, output

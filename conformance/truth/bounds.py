@@ -23,12 +23,12 @@ guard lets pass and the rounding of the bound itself.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from conformance.precision import PRECISIONS, Precision
-from conformance.truth.reverse import adjoints, ancestry
+from conformance.truth.reverse import ancestry, sweep
 from conformance.truth.tape import Node
 
 #: Covers second-order effects within the linearity guard, and the doubles the bound is made of.
@@ -48,49 +48,89 @@ def first_order(
 
     ``node`` lies on a tape of doubles.
     """
-    ordered = ancestry([node])
+    return together([node], precisions)[0]
+
+
+def together(nodes: Sequence[Node], precisions: Sequence[Precision]) -> list[dict[str, np.ndarray]]:
+    """``first_order`` of every one of ``nodes``, which lie on one tape, in one sweep."""
+    ordered = ancestry(nodes)
     with np.errstate(all="ignore"):
         allowances: dict[str, list[np.ndarray]] = {
-            precision.name: [ancestor.allowance(precision) for ancestor in ordered]
+            precision.name: [ancestor.allowance(precision).reshape(-1) for ancestor in ordered]
             for precision in precisions
         }
-        totals: dict[str, np.ndarray] = {
-            precision.name: np.zeros(node.shape) for precision in precisions
-        }
-        for first in range(0, node.value.size, _AT_ONCE):
-            chunk = slice(first, min(first + _AT_ONCE, node.value.size))
-            for name, sums in _influences(node, ordered, allowances, chunk).items():
-                totals[name].reshape(-1)[chunk] = sums
+        totals = _totals(nodes, ordered, allowances)
         for precision in precisions:
             total = totals[precision.name]
             total *= INFLATION
-            if any(ancestor.overflows(precision) for ancestor in ordered):
-                total[...] = np.inf
             total[np.isnan(total)] = np.inf
+        found = [
+            {name: part.reshape(node.shape) for name, part in parts.items()}
+            for node, parts in zip(nodes, _parted(nodes, totals), strict=True)
+        ]
+        for precision in precisions:
+            wide = {id(ancestor) for ancestor in ordered if ancestor.overflows(precision)}
+            for node, bounds in zip(nodes, found, strict=True):
+                if wide and any(id(ancestor) in wide for ancestor in ancestry([node])):
+                    bounds[precision.name][...] = np.inf
+    return found
+
+
+def _totals(
+    nodes: Sequence[Node], ordered: Sequence[Node], allowances: dict[str, list[np.ndarray]]
+) -> dict[str, np.ndarray]:
+    """The sums for the elements of all ``nodes``, one after the other."""
+    count = sum(node.value.size for node in nodes)
+    totals = {name: np.zeros(count) for name in allowances}
+    for first in range(0, count, _AT_ONCE):
+        chunk = slice(first, min(first + _AT_ONCE, count))
+        for name, sums in _influences(_seeds(nodes, chunk), ordered, allowances).items():
+            totals[name][chunk] = sums
     return totals
 
 
+def _seeds(nodes: Sequence[Node], chunk: slice) -> dict[int, Node]:
+    """One adjoint for each element in ``chunk``, stacked: 1 there and 0 at all others."""
+    seeds: dict[int, Node] = {}
+    size, first = chunk.stop - chunk.start, 0
+    for node in nodes:
+        last = first + node.value.size
+        low, high = max(first, chunk.start), min(last, chunk.stop)
+        if low < high:
+            seed = np.zeros((size, node.value.size))
+            seed[np.arange(low, high) - chunk.start, np.arange(low, high) - first] = 1.0
+            found = node.tape.floats(seed.reshape((size, *node.shape)))
+            before = seeds.get(id(node))  # one node may be two results
+            seeds[id(node)] = found if before is None else before + found
+        first = last
+    return seeds
+
+
 def _influences(
-    node: Node,
-    ordered: Sequence[Node],
-    allowances: dict[str, list[np.ndarray]],
-    chunk: slice,
+    seeds: dict[int, Node], ordered: Sequence[Node], allowances: dict[str, list[np.ndarray]]
 ) -> dict[str, np.ndarray]:
-    """The sum of |derivative| times allowance over all nodes, for the elements in ``chunk``."""
-    count = chunk.stop - chunk.start
-    seeds = np.zeros((count, node.value.size))
-    seeds[np.arange(count), np.arange(chunk.start, chunk.stop)] = 1.0
-    seed = node.tape.floats(seeds.reshape((count, *node.shape)))
-    found = adjoints(node, seed, ordered, errors=True)
+    """The sum of |derivative| times allowance over all nodes, for each of the stacked seeds."""
+    places = {id(node): place for place, node in enumerate(ordered)}
+    count = next(iter(seeds.values())).shape[0] if seeds else 0
     sums = {name: np.zeros(count) for name in allowances}
-    for place, ancestor in enumerate(ordered):
-        adjoint = found.get(id(ancestor))
-        if adjoint is None or ancestor.steps == 0:
+    for node, adjoint in sweep(seeds, ordered, errors=True):
+        if node.steps == 0:
             continue
         influence = np.abs(adjoint.value).reshape((count, -1))
         for name, total in sums.items():
-            np.add(total, influence @ allowances[name][place].reshape(-1), out=total)
+            allowed = allowances[name][places[id(node)]]
+            np.add(total, np.where(allowed == 0, 0.0, influence) @ allowed, out=total)
     return sums
+
+
+def _parted(
+    nodes: Sequence[Node], totals: dict[str, np.ndarray]
+) -> Iterator[dict[str, np.ndarray]]:
+    first = 0
+    for node in nodes:
+        last = first + node.value.size
+        yield {name: total[first:last] for name, total in totals.items()}
+        first = last
 
 
 def largest(bounds: Sequence[dict[str, np.ndarray]]) -> dict[str, np.ndarray]:

@@ -16,6 +16,7 @@ from conformance.model import (
     Case,
     Combination,
     Differ,
+    Drawn,
     Less,
     MeanSquare,
     Number,
@@ -109,7 +110,7 @@ def _relation(case: Case, relation: Relation, proof: Proof, truth: CaseTruth) ->
                 mean = (value * value).sum() / value.size
                 broken = [] if _within(mean, number) else [mean]
                 name = f"the mean square of {dotted(*term)}"
-            case Differ() | Less():
+            case Differ() | Less() | Drawn():
                 return _visible(case, relation, proof, truth)
     return [f"relate: {name} does not hold: off by {broken[0]}"] if broken else []
 
@@ -137,7 +138,9 @@ def _within(value: Any, number: Number) -> bool:
     return bool(abs(difference) <= ball(Decimal(5).scaleb(exponent - 1)))
 
 
-def _visible(case: Case, relation: Differ | Less, proof: Proof, truth: CaseTruth) -> list[str]:
+def _visible(
+    case: Case, relation: Differ | Less | Drawn, proof: Proof, truth: CaseTruth
+) -> list[str]:
     outputs = {key: as_doubles(value) for key, value in proof.values.items()}
     problems = []
     for dtype in case.dtypes:

@@ -12,7 +12,7 @@ from conformance.model import Case, FromOutput, Mode, Parameters, Question, Tens
 from conformance.questions import array
 from conformance.truth.reference import Reference
 from conformance.truth.reverse import adjoints
-from conformance.truth.tape import Node, Tape
+from conformance.truth.tape import Node, Tape, Whole
 
 #: Results by call and output name; for ``vjp`` the output is the argument differentiated.
 Results: TypeAlias = dict[tuple[str, str], Node]
@@ -39,9 +39,11 @@ def evaluate_case(reference: Reference, tape: Tape, case: Case, output: str) -> 
         arguments = {key: _exact(tape, value, results) for key, value in call.given.items()}
         upstream = {key: tape.leaf(value) for key, value in call.upstream.items()}
         found = evaluate(
-            reference, case.operation, case.mode, arguments, upstream, call.wrt, output
+            reference, tape, case.operation, case.mode, arguments, upstream, call.wrt, output
         )
-        results.update({(name, key): node for key, node in found.items()})
+        results.update(
+            {(name, key): node for key, node in found.items() if _asked(key, call.outputs)}
+        )
     return results
 
 
@@ -53,13 +55,22 @@ def evaluate_question(reference: Reference, tape: Tape, question: Question) -> O
     arguments = {key: _given(tape, value) for key, value in question.arguments.items()}
     upstream = {key: tape.floats(value) for key, value in question.upstream.items()}
     output = next(iter(question.outputs or question.upstream))
-    return evaluate(
-        reference, question.operation, question.mode, arguments, upstream, question.wrt, output
+    found = evaluate(
+        reference,
+        tape,
+        question.operation,
+        question.mode,
+        arguments,
+        upstream,
+        question.wrt,
+        output,
     )
+    return {key: node for key, node in found.items() if _asked(key, question.outputs)}
 
 
 def evaluate(
     reference: Reference,
+    tape: Tape,
     operation: str,
     mode: Mode,
     arguments: Mapping[str, Any],
@@ -71,7 +82,8 @@ def evaluate(
     try:
         y = getattr(reference, operation)(**arguments)
         if mode == "evaluate":
-            return reference.deliver({output: y}, arguments)
+            results = _results(tape, y if isinstance(y, Mapping) else {output: y})
+            return reference.deliver(results, arguments)
         seed = upstream[output]
         if seed.shape != y.shape:
             raise Impossible(f"an output of shape {y.shape} for an upstream of {seed.shape}")
@@ -81,6 +93,26 @@ def evaluate(
         return reference.deliver(due, arguments)
     except (ValueError, IndexError) as error:
         raise Impossible(str(error)) from None
+
+
+def _results(tape: Tape, returned: Mapping[str, Any]) -> Outputs:
+    """Every result as a node: what has names of its own as ``name.inner``."""
+    found: Outputs = {}
+    for name, value in returned.items():
+        if isinstance(value, Mapping):
+            inner = _results(tape, value)
+            found |= {f"{name}.{key}": node for key, node in inner.items()}
+        elif isinstance(value, Node):
+            found[name] = value
+        else:
+            numbers = np.asarray(value)
+            whole = numbers.dtype.kind in "iu"
+            found[name] = Whole(tape, numbers) if whole else tape.floats(numbers)
+    return found
+
+
+def _asked(name: str, outputs: tuple[str, ...]) -> bool:
+    return not outputs or name in outputs or name.partition(".")[0] in outputs
 
 
 def by_name(arguments: Mapping[str, Any]) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from conformance.truth.evaluate import Impossible, evaluate_question
 from conformance.truth.faults import Fault, catalogue
 from conformance.truth.native import Native
 from conformance.truth.rules import RULES
-from conformance.truth.tape import Tape
+from conformance.truth.tape import Tape, Whole
 
 
 class FaultBackend:
@@ -52,5 +52,8 @@ class FaultBackend:
         except Impossible as impossible:
             return Answer(status="rejected", message=str(impossible))
         with np.errstate(all="ignore"):
-            outputs = {name: node.value.astype(question.dtype) for name, node in found.items()}
+            outputs = {
+                name: node.numbers if isinstance(node, Whole) else node.value.astype(question.dtype)
+                for name, node in found.items()
+            }
         return Answer(outputs=outputs)

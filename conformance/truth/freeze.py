@@ -29,12 +29,12 @@ from conformance.frozen import (
 )
 from conformance.model import Case, Operation, Rejection, Relations, Undefined, Values
 from conformance.specification import Specification
-from conformance.truth import claims
+from conformance.truth import claims, free
 from conformance.truth.balls import NotProven, decimal
 from conformance.truth.evaluate import Impossible
 from conformance.truth.faults import catalogue
 from conformance.truth.kills import Effects
-from conformance.truth.prove import Proof, prove, prove_values
+from conformance.truth.prove import Proof, output_of, prove, prove_values
 
 #: How many of the sharpest kills are kept, for each fault and dtype.
 KEPT_KILLS = 3
@@ -60,6 +60,8 @@ def prove_case(case: Case, operation: Operation) -> ProvenCase:
     """Everything the oracle can say about ``case``; what is untrue of it goes to ``problems``."""
     result = ProvenCase(case)
     proof, truth = Proof({}), {}
+    if case.free is not None and isinstance(case.expectation, Relations):
+        return _prove_free(result, operation)
     if isinstance(case.expectation, Values | Relations):
         try:
             proof = prove(case, operation)
@@ -77,6 +79,27 @@ def prove_case(case: Case, operation: Operation) -> ProvenCase:
         if any(sizes.values()):
             result.effects[name] = {str(dtype): size for dtype, size in sizes.items()}
     result.passed_by = effects.passed_by()
+    return result
+
+
+def _prove_free(result: ProvenCase, operation: Operation) -> ProvenCase:
+    """Relations alone; tried on the faults of the clauses that the case shows."""
+    case, output = result.case, output_of(operation)
+    try:
+        found = free.results_of(case, output)
+    except (Rejected, Impossible) as error:
+        result.problems.append(f"the reference gives no value: {error}")
+        return result
+    result.frozen = free.freeze(case, found)
+    truth = thaw(result.frozen)
+    result.problems += free.problems(case, truth, found)
+    for name, fault in catalogue().items():
+        if fault.trivial or set(fault.clauses()) & set(case.clauses):
+            sizes = free.effect(case, output, truth, fault)
+            if fault.trivial and min(sizes.values()) <= 1:
+                result.passed_by = (*result.passed_by, name)
+            elif any(sizes.values()):
+                result.effects[name] = {str(dtype): size for dtype, size in sizes.items()}
     return result
 
 
@@ -106,7 +129,7 @@ def _prove_pair(pair: tuple[Case, Operation]) -> ProvenCase:
 def thaw(frozen: FrozenCase) -> dict[tuple[str, str], Proven]:
     """Frozen values and bounds as the judge has them."""
     return {
-        split_key(key): Proven(value, {d: rows[key] for d, rows in frozen.bounds.items()})
+        split_key(key): Proven(value, {d: rows.get(key, ()) for d, rows in frozen.bounds.items()})
         for key, value in frozen.values.items()
     }
 
@@ -161,7 +184,9 @@ def round_up(bound: float) -> float | None:
 def freeze_case(case: Case, proof: Proof) -> FrozenCase:
     """The proof as it is committed. Raises NotProven where 25 digits are not proven."""
     values = {
-        join_key(*key): FrozenTensor(value.shape, tuple(map(_text, value.reshape(-1))))
+        join_key(*key): FrozenTensor(
+            value.shape, tuple(map(_text, value.reshape(-1))), proof.whole.get(key, "real")
+        )
         for key, value in proof.values.items()
     }
     bounds = {
@@ -202,7 +227,11 @@ def _plain(frozen: FrozenCase) -> dict[str, Any]:
     return {
         "digest": frozen.digest,
         "values": {
-            key: {"shape": list(value.shape), "data": list(value.data)}
+            key: {
+                "shape": list(value.shape),
+                "data": list(value.data),
+                **({} if value.dtype == "real" else {"dtype": value.dtype}),
+            }
             for key, value in frozen.values.items()
         },
         "bounds": {

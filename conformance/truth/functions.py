@@ -21,7 +21,16 @@ def sqrt(a: Node) -> Node:
     """The square root, to 1 ulp."""
     with np.errstate(all="ignore"):
         value = a.tape.domain.apply("sqrt", a.value)
-    root = Node(value, (a,), lambda g: (g / (root + root),), factor=2.0, steps=1)
+
+    def pullback(g: Node) -> tuple[Node]:
+        # The root of an exact zero has no slope, and needs none: the zero can't be off.
+        flat = a.zero()
+        if not flat.any():
+            return (g / (root + root),)
+        kept = a.tape.floats((~flat).astype(np.float64))
+        return (g * kept / (root + root + (1 - kept)),)
+
+    root = Node(value, (a,), pullback, factor=2.0, steps=1, zero=a.zero)
     return root
 
 

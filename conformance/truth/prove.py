@@ -6,19 +6,23 @@ import itertools
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
 
 import numpy as np
 
 from conformance.model import Case, Operation
 from conformance.precision import PRECISIONS, Precision
 from conformance.truth.balls import HIGHER_PRECISIONS, PRECISION, Balls, precision, proven
-from conformance.truth.bounds import LINEARITY, first_order, largest
+from conformance.truth.bounds import LINEARITY, largest, together
 from conformance.truth.domains import Doubles
 from conformance.truth.evaluate import Impossible, Results, evaluate_case
 from conformance.truth.forms import DISTURBED, FORMS
 from conformance.truth.reference import Reference
 from conformance.truth.reverse import ancestry
-from conformance.truth.tape import Node, Tape
+from conformance.truth.tape import Node, Tape, Whole
+
+#: ``real``, or the dtype of whole numbers.
+ResultDtype: TypeAlias = Literal["real", "int64", "uint64"]
 
 #: How many patterns of random signs the linearity guard tries.
 _PATTERNS = 6
@@ -29,10 +33,14 @@ _SMALLER = 2.0**-20
 
 @dataclass(frozen=True)
 class Proof:
-    """By (call, output): balls, and by dtype the bounds, infinite where there is no verdict."""
+    """By (call, output): balls, and by dtype the bounds, infinite where there is no verdict.
+
+    ``whole`` has the dtypes of the outputs that are whole numbers, whose bounds are zero.
+    """
 
     values: dict[tuple[str, str], np.ndarray]
     bounds: dict[str, dict[tuple[str, str], np.ndarray]] = field(default_factory=dict)
+    whole: dict[tuple[str, str], ResultDtype] = field(default_factory=dict)
 
 
 def output_of(operation: Operation) -> str:
@@ -50,9 +58,19 @@ def prove_values(case: Case, operation: Operation, reference: Reference | None =
             tape, output = Tape(Balls()), output_of(operation)
             results = evaluate_case(reference or Reference(), tape, case, output)
             values = {key: node.value for key, node in results.items()}
+            whole: dict[tuple[str, str], ResultDtype] = {
+                key: dtype for key, node in results.items() if (dtype := dtype_of(node)) != "real"
+            }
         if all(proven(ball) for value in values.values() for ball in value.reshape(-1)):
             break
-    return Proof(values)
+    return Proof(values, whole=whole)
+
+
+def dtype_of(node: Node) -> ResultDtype:
+    """``real``, or the dtype of whole numbers."""
+    if not isinstance(node, Whole):
+        return "real"
+    return "uint64" if node.numbers.dtype == np.uint64 else "int64"
 
 
 def prove(case: Case, operation: Operation) -> Proof:
@@ -62,35 +80,34 @@ def prove(case: Case, operation: Operation) -> Proof:
     forms = [evaluate_case(form(), Tape(Doubles()), case, output) for form in FORMS]
     precisions = [PRECISIONS[dtype] for dtype in case.dtypes]
     bounds: dict[str, dict[tuple[str, str], np.ndarray]] = {dtype: {} for dtype in case.dtypes}
-    for key in proof.values:
-        found = largest([first_order(node, precisions) for node in _distinct(forms, key)])
-        for dtype, bound in found.items():
-            bounds[dtype][key] = bound
+    found = [together(list(form.values()), precisions) for form in _distinct(forms)]
+    for key, *alternatives in zip(proof.values, *found, strict=True):
+        for dtype, bound in largest(alternatives).items():
+            bounds[dtype][key] = np.zeros(bound.shape) if key in proof.whole else bound
     for target in precisions:
-        _refuse_where_not_linear(case, output, proof.values, bounds[target.name], target)
-    return Proof(proof.values, bounds)
+        _refuse_where_not_linear(case, output, proof, bounds[target.name], target)
+    return Proof(proof.values, bounds, proof.whole)
 
 
-def _distinct(forms: list[Results], key: tuple[str, str]) -> list[Node]:
-    """The nodes of ``key`` whose computations differ: most forms leave most operations alone."""
-    kept: dict[tuple[object, ...], Node] = {}
+def _distinct(forms: list[Results]) -> list[Results]:
+    """The forms whose computations differ: most forms leave most operations alone.
+
+    Two computations of equal shape have equal bounds: the same steps on the same values.
+    """
+    kept: dict[tuple[object, ...], Results] = {}
     for form in forms:
-        node = form[key]
-        kept.setdefault(_shape_of_computation(node), node)
+        steps = tuple(
+            (ancestor.shape, ancestor.steps, ancestor.value.tobytes())
+            for ancestor in ancestry(form.values())
+        )
+        kept.setdefault(steps, form)
     return list(kept.values())
-
-
-def _shape_of_computation(node: Node) -> tuple[object, ...]:
-    """Two computations of equal shape have equal bounds: the same steps on the same values."""
-    return tuple(
-        (ancestor.shape, ancestor.steps, ancestor.value.tobytes()) for ancestor in ancestry([node])
-    )
 
 
 def _refuse_where_not_linear(
     case: Case,
     output: str,
-    exact: dict[tuple[str, str], np.ndarray],
+    proof: Proof,
     bounds: dict[tuple[str, str], np.ndarray],
     target: Precision,
 ) -> None:
@@ -100,8 +117,11 @@ def _refuse_where_not_linear(
         large = _disturbed(form, case, output, target, (seed, pattern), 1.0)
         small = _disturbed(form, case, output, target, (seed, pattern), _SMALLER)
         for key, bound in bounds.items():
+            if key in proof.whole:
+                continue
+            exact = proof.values[key]
             with precision():
-                balls = (large[key] - exact[key]) - (small[key] - exact[key]) * (1 / _SMALLER)
+                balls = (large[key] - exact) - (small[key] - exact) * (1 / _SMALLER)
                 deviation = Balls().magnitude(balls)
             bound[~(deviation <= LINEARITY * bound)] = np.inf
 
@@ -128,8 +148,9 @@ def _signs(target: Precision, seed: tuple[int, int], scale: float) -> Callable[[
     generator = np.random.default_rng(seed)
 
     def disturb(node: Node) -> np.ndarray:
-        allowance = np.nan_to_num(node.allowance(target)) * scale
+        allowance = node.allowance(target) * scale
+        known = np.where(np.isfinite(allowance), allowance, 0.0)
         signs = generator.integers(0, 2, node.shape) * 2 - 1
-        return Balls().from_floats(signs * allowance)
+        return Balls().from_floats(signs * known)
 
     return disturb

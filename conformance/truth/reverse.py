@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from conformance.truth.tape import Node
 
@@ -31,14 +31,25 @@ def adjoints(
     A node that the output does not depend on has none. ``errors`` asks how errors propagate, by
     the derivatives; gradients follow the rules.
     """
-    found: dict[int, Node] = {id(output): seed}
-    for node in reversed(ordered if ordered is not None else ancestry([output])):
-        adjoint = found.get(id(node))
+    order = ordered if ordered is not None else ancestry([output])
+    return {id(node): found for node, found in sweep({id(output): seed}, order, errors=errors)}
+
+
+def sweep(
+    seeds: Mapping[int, Node], ordered: Sequence[Node], *, errors: bool
+) -> Iterator[tuple[Node, Node]]:
+    """Every node of ``ordered`` with its adjoint, children first; none is kept after its turn.
+
+    ``seeds`` are the adjoints to begin with, by the ``id`` of their nodes.
+    """
+    found = dict(seeds)
+    for node in reversed(ordered):
+        adjoint = found.pop(id(node), None)
         if adjoint is None:
             continue
+        yield node, adjoint
         shares = node.pullback(adjoint) if errors else node.rule(adjoint)
         for parent, share in zip(node.parents, shares, strict=True):
             if share is not None:
                 before = found.get(id(parent))
                 found[id(parent)] = share if before is None else before + share
-    return found

@@ -41,11 +41,19 @@ class Tape:
     """Where nodes live: the domain of their numbers, and whether each step is disturbed.
 
     ``disturb``, if given, maps a node to what is added to its value: the experiment that tells
-    whether an error bound of first order can be trusted.
+    whether an error bound of first order can be trusted. A tape that does not remember keeps no
+    history from one step of a training to the next.
     """
 
-    def __init__(self, domain: Domain, disturb: Callable[[Node], np.ndarray] | None = None) -> None:
+    def __init__(
+        self,
+        domain: Domain,
+        disturb: Callable[[Node], np.ndarray] | None = None,
+        *,
+        remembers: bool = True,
+    ) -> None:
         self.domain = domain
+        self.remembers = remembers
         self._disturb = disturb
 
     def leaf(self, tensor: Tensor) -> Leaf:
@@ -60,9 +68,13 @@ class Tape:
         """A node for an irrational constant, rounded once by every implementation."""
         return Leaf(self, self.domain.constant(name), (_NEVER_EXACT,))
 
+    def settle(self, node: Node) -> Node:
+        """``node``, or only its numbers on a tape that is not asked how they came about."""
+        return node if self.remembers else self.floats(node.value)
+
     def finish(self, node: Node) -> None:
         """Called once by every new node."""
-        if self._disturb is not None:
+        if self._disturb is not None and node.steps:
             node.value = np.asarray(node.value + self._disturb(node))
 
 
@@ -73,7 +85,18 @@ class Node:
     gradient is; gradients follow the rule where there is one, errors always the derivative.
     """
 
-    __slots__ = ("extent", "factor", "parents", "pullback", "rule", "steps", "tape", "value")
+    __slots__ = (
+        "_zero",
+        "_zeros",
+        "extent",
+        "factor",
+        "parents",
+        "pullback",
+        "rule",
+        "steps",
+        "tape",
+        "value",
+    )
     __array_ufunc__ = None  # NumPy arrays leave arithmetic with nodes to the nodes
 
     def __init__(
@@ -86,6 +109,7 @@ class Node:
         extent: Callable[[], np.ndarray] | None = None,
         steps: int = 0,
         rule: Pullback | None = None,
+        zero: Callable[[], np.ndarray] | None = None,
     ) -> None:
         self.tape: Tape = parents[0].tape
         self.value = np.asarray(value)  # NumPy unwraps objects of rank 0
@@ -95,6 +119,8 @@ class Node:
         self.extent = extent or self.magnitude
         self.steps = steps
         self.rule = rule or pullback
+        self._zero = zero
+        self._zeros: np.ndarray | None = None
         self.tape.finish(self)
 
     @property
@@ -109,12 +135,26 @@ class Node:
         """Absolute values as doubles."""
         return np.asarray(self.tape.domain.magnitude(self.value))
 
+    def zero(self) -> np.ndarray:
+        """Which elements are an exact zero in every honest evaluation, as far as is known."""
+        if self._zeros is None:
+            for node in _unasked(self):
+                never = np.zeros(node.shape, dtype=bool)
+                node._zeros = never if node._zero is None else np.asarray(node._zero())  # noqa: SLF001
+            assert self._zeros is not None
+        return self._zeros
+
     def allowance(self, precision: Precision) -> np.ndarray:
-        """The error that one honest evaluation of this node may add, as doubles."""
+        """The error that one honest evaluation of this node may add, as doubles.
+
+        None where the element is an exact zero in all of them, as a product with a zero that was
+        given: there is nothing to round.
+        """
         if self.steps == 0:
             return np.zeros(self.shape)
         rounding = self.factor * self.extent() * precision.unit_roundoff
-        return np.asarray(rounding + self.steps * precision.smallest_normal)
+        allowed = np.asarray(rounding + self.steps * precision.smallest_normal)
+        return np.where(self.zero(), 0.0, allowed)
 
     def overflows(self, precision: Precision) -> bool:
         """Whether an intermediate result may be too large for the precision (or isn't finite)."""
@@ -136,7 +176,7 @@ class Node:
         return add(self._node(other), -self)
 
     def __neg__(self) -> Node:
-        return Node(-self.value, (self,), lambda g: (-g,))
+        return Node(-self.value, (self,), lambda g: (-g,), zero=self.zero)
 
     def __mul__(self, other: Node | int) -> Node:
         return multiply(self, self._node(other))
@@ -166,11 +206,17 @@ class Node:
             self.value.reshape(shape),
             (self,),
             lambda g: (g.reshape((*_batch(g, shape), *before)),),
+            zero=lambda: self.zero().reshape(shape),
         )
 
     def swap_last(self) -> Node:
         """The last two axes exchanged."""
-        return Node(np.swapaxes(self.value, -1, -2), (self,), lambda g: (g.swap_last(),))
+        return Node(
+            np.swapaxes(self.value, -1, -2),
+            (self,),
+            lambda g: (g.swap_last(),),
+            zero=lambda: np.swapaxes(self.zero(), -1, -2),
+        )
 
     def transpose(self, axes: tuple[int, ...]) -> Node:
         """The axes in the order ``axes``."""
@@ -180,12 +226,19 @@ class Node:
             first = g.ndim - len(back)
             return (g.transpose((*range(first), *(first + axis for axis in back))),)
 
-        return Node(self.value.transpose(axes), (self,), pullback)
+        return Node(
+            self.value.transpose(axes), (self,), pullback, zero=lambda: self.zero().transpose(axes)
+        )
 
     def broadcast_to(self, shape: tuple[int, ...]) -> Node:
         before = self.shape
         value = np.broadcast_to(self.value, shape)
-        return Node(value, (self,), lambda g: (_unbroadcast(g, shape, before),))
+        return Node(
+            value,
+            (self,),
+            lambda g: (_unbroadcast(g, shape, before),),
+            zero=lambda: np.broadcast_to(self.zero(), shape),
+        )
 
     def rows(self) -> Node:
         """All leading axes as one: ``[..., d]`` as ``[n, d]``."""
@@ -200,6 +253,7 @@ class Node:
             (self, *operands),
             lambda g: (g, *(None for _ in operands)),
             rule=lambda g: (None, *rule(g)),
+            zero=self.zero,
         )
 
     def allowing(self, factor: float, extent: Callable[[], np.ndarray]) -> Node:
@@ -228,6 +282,8 @@ class Leaf(Node):
         self.rule = self.pullback
         self.steps = 0 if exact is None else 1
         self.exact = exact
+        self._zero = lambda: self.magnitude() == 0
+        self._zeros = None
         tape.finish(self)
 
     def allowance(self, precision: Precision) -> np.ndarray:
@@ -236,6 +292,36 @@ class Leaf(Node):
             return np.zeros(self.shape)
         inexact = [not _representable(number, precision) for number in self.exact]
         return np.asarray(np.reshape(inexact, self.shape) * super().allowance(precision))
+
+
+class Whole(Leaf):
+    """A node for whole numbers that are a result, exactly: counts, shapes, ids."""
+
+    __slots__ = ("numbers",)
+
+    def __init__(self, tape: Tape, numbers: np.ndarray) -> None:
+        data = tuple(int(number) for number in numbers.reshape(-1))
+        super().__init__(tape, tape.domain.array(data, numbers.shape), None)
+        self.numbers = numbers
+
+
+def _unasked(node: Node) -> list[Node]:
+    """``node`` and all behind it whose zeros are not known yet, parents first.
+
+    A loop and no recursion: a training is thousands of steps deep.
+    """
+    ordered: list[Node] = []
+    seen: set[int] = set()
+    waiting = [(node, False)]
+    while waiting:
+        here, done = waiting.pop()
+        if done:
+            ordered.append(here)
+        elif id(here) not in seen and here._zeros is None:  # noqa: SLF001
+            seen.add(id(here))
+            waiting.append((here, True))
+            waiting.extend((parent, False) for parent in here.parents)
+    return ordered
 
 
 @lru_cache(maxsize=1 << 16)
@@ -260,6 +346,7 @@ def add(a: Node, b: Node) -> Node:
         factor=1.0,
         extent=lambda: a.magnitude() + b.magnitude(),
         steps=1,
+        zero=lambda: np.asarray(a.zero() & b.zero()),
     )
 
 
@@ -273,6 +360,7 @@ def multiply(a: Node, b: Node) -> Node:
         lambda g: (_unbroadcast(g * b, out, a.shape), _unbroadcast(g * a, out, b.shape)),
         factor=1.0,
         steps=1,
+        zero=lambda: np.asarray(a.zero() | b.zero()),
     )
 
 
@@ -286,7 +374,14 @@ def divide(a: Node, b: Node) -> Node:
         out = quotient.shape
         return _unbroadcast(share, out, a.shape), _unbroadcast(-(share * quotient), out, b.shape)
 
-    quotient = Node(value, (a, b), pullback, factor=5.0, steps=1)
+    quotient = Node(
+        value,
+        (a, b),
+        pullback,
+        factor=5.0,
+        steps=1,
+        zero=lambda: np.asarray(a.zero() & ~b.zero()),
+    )
     return quotient
 
 
@@ -336,6 +431,7 @@ def add_up(a: Node, axis: int | tuple[int, ...], *, keepdims: bool = False) -> N
         factor=terms + 1.0,
         extent=lambda: np.asarray(a.magnitude().sum(axis=axes, keepdims=keepdims)),
         steps=terms + 1,
+        zero=lambda: np.asarray(a.zero().all(axis=axes, keepdims=keepdims)),
     )
 
 
@@ -347,7 +443,20 @@ def take(a: Node, index: Any) -> Node:
         batch = _batch(g, value.shape)
         return (scatter(g, _behind(batch, index), (*batch, *a.shape)),)
 
-    return Node(value, (a,), pullback)
+    return Node(value, (a,), pullback, zero=lambda: np.asarray(a.zero()[index]))
+
+
+def stack(nodes: Sequence[Node]) -> Node:
+    """Nodes of one shape along a new first axis."""
+
+    def pullback(g: Node) -> list[Node]:
+        batch = _batch(g, value.shape)
+        return [take(g, _behind(batch, k)) for k in range(len(nodes))]
+
+    value = np.stack([node.value for node in nodes])
+    return Node(
+        value, tuple(nodes), pullback, zero=lambda: np.stack([node.zero() for node in nodes])
+    )
 
 
 def scatter(a: Node, index: Any, shape: tuple[int, ...]) -> Node:
@@ -366,6 +475,7 @@ def scatter(a: Node, index: Any, shape: tuple[int, ...]) -> Node:
         factor=met,
         extent=lambda: spread(a.magnitude(), np.zeros(shape)),
         steps=int(met.max(initial=1.0)),
+        zero=lambda: spread((~a.zero()).astype(np.float64), np.zeros(shape)) == 0,
     )
 
 

@@ -15,13 +15,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from conformance.truth.reference.decoder import DecoderRules
+from conformance.truth.reference.training import TrainingRules
 from conformance.truth.tape import Node
 
 __all__ = ["Reference"]
 
 
-class Reference(DecoderRules):
+class Reference(TrainingRules):
     """The rules. Each method says which section of which document it comes from."""
 
     def deliver(self, outputs: Mapping[str, Node], arguments: Mapping[str, Any]) -> dict[str, Node]:

@@ -1,0 +1,86 @@
+"""Whether a sample looks like draws of a distribution: limits whose false alarms are bounded.
+
+Each statistic of n honest draws lies outside its limits with a probability of at most
+``FALSE_ALARM``, by inequalities that hold for every n; so all of them together alarm falsely at
+most ``STATISTICS`` times as often. For x = log(2 / FALSE_ALARM):
+
+* normal with deviation s: the mean is normal with deviation s / sqrt(n), and a standard normal
+  exceeds t with probability at most exp(-t^2 / 2), so |mean| <= s sqrt(2 x / n). The sum of squares
+  over s^2 is chi-squared with n degrees, which is above n + 2 sqrt(n x) + 2 x, or below
+  n - 2 sqrt(n x), with probability at most exp(-x) each (B. Laurent and P. Massart, "Adaptive
+  estimation of a quadratic functional by model selection", Annals of Statistics 28, 2000, lemma 1);
+* uniform up to a limit c: the mean of n numbers in [-c, c] is off by more than t with probability
+  at most 2 exp(-n t^2 / (2 c^2)), and the mean of their squares, which lie in [0, c^2] and have the
+  mean c^2 / 3, by more than t with probability at most 2 exp(-2 n t^2 / c^4) (W. Hoeffding,
+  "Probability inequalities for sums of bounded random variables", JASA 58, 1963, theorem 2);
+* the tail: all n draws stay below 2 s, or below 0.9 c, with probability erf(sqrt 2)^n or 0.9^n. A
+  sample that is large enough for this to be at most ``FALSE_ALARM`` has one beyond. A normal sample
+  isn't uniform, and a uniform one isn't normal: it ends at sqrt(3) s.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from conformance.model import Drawn
+
+#: How many statistics are taken of one sample, at most.
+STATISTICS = 4
+
+#: The probability that one of them lies outside its limits for an honest sample, at most.
+FALSE_ALARM = 1e-9 / STATISTICS
+
+
+@dataclass(frozen=True)
+class Statistic:
+    """``got`` may differ from ``want`` by ``allowed``."""
+
+    name: str
+    got: float
+    want: float
+    allowed: float
+
+    @property
+    def ratio(self) -> float:
+        """The share of what is allowed; infinite for what is no number."""
+        error = abs(self.got - self.want)
+        if error == 0:
+            return 0.0
+        return error / self.allowed if error < math.inf and self.allowed else math.inf
+
+
+def of(sample: np.ndarray, due: Drawn) -> Iterator[Statistic]:
+    """The statistics of ``sample``, doubles of rank 1 and at least one, that ``due`` speaks of."""
+    size, count = float(due.size), sample.size
+    x = math.log(2 / FALSE_ALARM)
+    mean, mean_square = float(np.mean(sample)), float(np.mean(sample * sample))
+    largest = float(np.max(np.abs(sample)))
+    if due.distribution == "normal":
+        yield Statistic("mean", mean, 0.0, size * math.sqrt(2 * x / count))
+        excess = 2 * math.sqrt(count * x) + (2 * x if mean_square > size**2 else 0)
+        yield Statistic("mean square", mean_square, size**2, size**2 * excess / count)
+        inside, edge = math.erf(math.sqrt(2)), 2 * size
+    else:
+        yield Statistic("mean", mean, 0.0, size * math.sqrt(2 * x / count))
+        spread = size**2 * math.sqrt(x / (2 * count))
+        yield Statistic("mean square", mean_square, size**2 / 3, spread)
+        yield _at_most("largest magnitude", largest, size)
+        inside, edge = 0.9, 0.9 * size
+    if count * math.log(inside) <= math.log(FALSE_ALARM):
+        yield _at_least("largest magnitude", largest, edge)
+
+
+#: The limit of a uniform distribution may itself be rounded, in float32 too.
+_ROUNDED = 1 + 2.0**-22
+
+
+def _at_most(name: str, got: float, limit: float) -> Statistic:
+    return Statistic(name, max(got, limit), limit, limit * (_ROUNDED - 1))
+
+
+def _at_least(name: str, got: float, limit: float) -> Statistic:
+    return Statistic(name, min(got, limit), limit, 0.0)

@@ -1,0 +1,179 @@
+"""The rules of counting: parameters by group, bytes, activations, operations."""
+
+from __future__ import annotations
+
+from conformance.errors import Rejected
+from conformance.truth.tape import Node
+
+
+class ResourceRules:
+    """decoder-block, "Shapes and Parameters: Counting Every Learnable Scalar"; what each leaves
+    out is said in the clauses.
+    """
+
+    def parameter_groups(
+        self,
+        *,
+        vocab_size: int,
+        block_size: int,
+        d_model: int,
+        n_layers: int,
+        d_ff: int,
+        packed: bool,
+    ) -> dict[str, dict[str, int] | int]:
+        """Scalars by group, their total, and how many tensors hold them.
+
+        ``packed``: queries, keys and values in one tensor [3 d, d], which changes no count of
+        scalars.
+        """
+        shapes = self.parameter_shapes(vocab_size, block_size, d_model, n_layers, d_ff)
+        groups: dict[str, int] = dict.fromkeys(_GROUPS, 0)
+        for name, shape in shapes.items():
+            groups[self.group(name)] += self.elements(shape)
+        merged = 2 * n_layers if packed else 0
+        return {
+            "groups": groups,
+            "total": sum(groups.values()),
+            "tensors": len(shapes) - merged,
+        }
+
+    def parameter_shapes(
+        self, vocab_size: int, block_size: int, d_model: int, n_layers: int, d_ff: int
+    ) -> dict[str, list[int]]:
+        """Every parameter of the model by name, in order; the head is not the embedding."""
+        shapes = {
+            "token_embedding": [vocab_size, d_model],
+            "position_embedding": [block_size, d_model],
+        }
+        for k in range(n_layers):
+            block = self.block_shapes(d_model, d_ff)
+            shapes |= {f"blocks.{k}.{name}": shape for name, shape in block.items()}
+        return shapes | {
+            "final_norm.gamma": [d_model],
+            "final_norm.beta": [d_model],
+            "head": [d_model, vocab_size],
+        }
+
+    def block_shapes(self, d_model: int, d_ff: int) -> dict[str, list[int]]:
+        """Two norms of its own, four square maps without bias, two maps with bias."""
+        return {
+            "attention_norm.gamma": [d_model],
+            "attention_norm.beta": [d_model],
+            "attention.w_q": [d_model, d_model],
+            "attention.w_k": [d_model, d_model],
+            "attention.w_v": [d_model, d_model],
+            "attention.w_o": [d_model, d_model],
+            "feed_forward_norm.gamma": [d_model],
+            "feed_forward_norm.beta": [d_model],
+            "feed_forward.w_1": [d_model, d_ff],
+            "feed_forward.b_1": [d_ff],
+            "feed_forward.w_2": [d_ff, d_model],
+            "feed_forward.b_2": [d_model],
+        }
+
+    def group(self, name: str) -> str:
+        """The group of a parameter, by its name."""
+        inner = name.split(".", 2)[-1] if name.startswith("blocks.") else name
+        if inner.startswith("attention."):
+            return "attention"
+        if inner.startswith("feed_forward."):
+            return "feed_forward_biases" if ".b_" in inner else "feed_forward_weights"
+        if inner.startswith("final_norm"):
+            return "final_norm"
+        return "block_norms" if "norm" in inner else inner
+
+    def elements(self, shape: list[int]) -> int:
+        total = 1
+        for size in shape:
+            total *= size
+        return total
+
+    def training_bytes(self, *, parameters: int, bytes_per_number: int) -> int:
+        """Parameters, gradients and two moments of Adam: four arrays.
+
+        gradients-and-accounting, "The Scope of Memory and Compute Estimates".
+        """
+        return self.training_arrays() * bytes_per_number * parameters
+
+    def training_arrays(self) -> int:
+        return 4
+
+    def activation_elements(
+        self, *, batch: int, length: int, n_heads: int, vocab_size: int
+    ) -> dict[str, int]:
+        """Attention scores of one block [B, h, T, T], and logits [B, T, V]."""
+        return {
+            "scores": batch * n_heads * length * length,
+            "logits": batch * length * vocab_size,
+        }
+
+    def training_flops(self, *, parameters: int, tokens: int) -> int:
+        """6 P D: a budget, not a measurement."""
+        return 6 * parameters * tokens
+
+
+_GROUPS = (
+    "token_embedding",
+    "position_embedding",
+    "attention",
+    "feed_forward_weights",
+    "feed_forward_biases",
+    "block_norms",
+    "final_norm",
+    "head",
+)
+
+
+class ConfigurationRules(ResourceRules):
+    """trainable-decoder, "Freeze the Public Interface Before Organizing the Internals"."""
+
+    def build(
+        self,
+        *,
+        vocab_size: int,
+        block_size: int,
+        d_model: int,
+        n_heads: int,
+        n_layers: int,
+        d_ff: int,
+        dropout: Node,
+    ) -> dict[str, dict[str, list[int]] | int]:
+        """The shapes of the registered parameters by name, and the sum of their elements.
+
+        Raises Rejected as ``check_configuration`` does.
+        """
+        sizes = {
+            "vocab_size": vocab_size,
+            "block_size": block_size,
+            "d_model": d_model,
+            "n_heads": n_heads,
+            "n_layers": n_layers,
+            "d_ff": d_ff,
+        }
+        self.check_configuration(sizes, dropout)
+        shapes = self.registered(
+            self.parameter_shapes(vocab_size, block_size, d_model, n_layers, d_ff)
+        )
+        return {"shapes": shapes, "count": sum(map(self.elements, shapes.values()))}
+
+    def check_configuration(self, sizes: dict[str, int], dropout: Node) -> None:
+        """Positive sizes, a vocabulary with the reserved tokens, heads that divide, dropout."""
+        for name, size in sizes.items():
+            if size <= 0:
+                raise Rejected("not-positive", f"{name} is {size}")
+        self.check_vocabulary(sizes["vocab_size"])
+        if sizes["d_model"] % sizes["n_heads"]:
+            heads, width = sizes["n_heads"], sizes["d_model"]
+            raise Rejected("heads", f"{heads} heads do not divide a width of {width}")
+        sign = dropout.tape.domain.sign
+        if float(sign(dropout.value)) < 0 or float(sign((dropout - 1).value)) > 0:
+            raise Rejected("dropout", "dropout is a probability")
+
+    def check_vocabulary(self, vocab_size: int) -> None:
+        """Three tokens are reserved."""
+        if vocab_size < 3:
+            raise Rejected("vocabulary", f"{vocab_size} words leave no room for the reserved ones")
+
+    def registered(self, shapes: dict[str, list[int]]) -> dict[str, list[int]]:
+        """What the model finds of its own parameters when it is asked for them."""
+        return shapes
