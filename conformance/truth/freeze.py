@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import json
 import math
+import os
 from collections.abc import Callable, Collection, Iterator
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
 from decimal import ROUND_CEILING, Context, Decimal
 from multiprocessing import get_context
 from pathlib import Path
@@ -38,6 +40,9 @@ from conformance.truth.prove import Proof, output_of, prove, prove_values
 
 #: How many of the sharpest kills are kept, for each fault and dtype.
 KEPT_KILLS = 3
+
+#: What the libraries under NumPy read when they start their threads.
+_THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 
 _UP = Context(prec=3, rounding=ROUND_CEILING)
 
@@ -116,10 +121,25 @@ def prove_all(
         case for case in specification.cases.values() if not families or case.family in families
     ]
     work = [(case, specification.operations[case.operation]) for case in cases]
-    with ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:
+    with _one_thread_each(), ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:
         for done, result in enumerate(pool.map(_prove_pair, work), start=1):
             progress(done, len(cases))
             yield result
+
+
+@contextmanager
+def _one_thread_each() -> Iterator[None]:
+    """Processes started inside multiply small matrices alone: the cores are taken by each other."""
+    before = {name: os.environ.get(name) for name in _THREADS}
+    os.environ.update(dict.fromkeys(_THREADS, "1"))
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
 
 
 def _prove_pair(pair: tuple[Case, Operation]) -> ProvenCase:
