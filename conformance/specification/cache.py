@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
-import secrets
 from pathlib import Path
 from typing import TypeVar
 
@@ -51,7 +50,7 @@ def write(key: str, value: msgspec.Struct) -> None:
     with contextlib.suppress(OSError, OverflowError):
         path.parent.mkdir(parents=True, exist_ok=True)
         data = msgspec.msgpack.encode(value)
-        beside = path.with_name(f"{path.name}.{secrets.token_hex(4)}")
+        beside = path.with_name(f"{path.name}.{os.urandom(4).hex()}")
         beside.write_bytes(data)
         beside.replace(path)
         kept = sorted(path.parent.glob("*.msgpack"), key=os.path.getmtime, reverse=True)
