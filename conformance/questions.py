@@ -67,7 +67,7 @@ def _rounded(numbers: Sequence[Number], dtype: str) -> np.ndarray:
         return doubles
     with np.errstate(all="ignore"):
         found = doubles.astype(np.float32)
-        if np.array_equal(found, doubles):
+        if (found == doubles).all():
             return found
         beside = np.nextafter(found, np.where(doubles > found, np.inf, -np.inf).astype(np.float32))
         midway = doubles - found == beside - doubles
