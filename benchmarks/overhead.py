@@ -4,12 +4,14 @@
     python benchmarks/overhead.py start      only those whose name has the word in it
 
 Every figure is the median of several runs taken in turn with its baseline, A B A B …, so that a
-machine whose speed drifts does not change the ratio. Nothing here passes or fails.
+machine whose speed drifts does not change the ratio. Every process may keep its bytecode, as the
+libraries of the baselines have theirs since they were installed. Nothing here passes or fails.
 """
 
 from __future__ import annotations
 
 import os
+import pickle
 import statistics
 import subprocess
 import sys
@@ -18,8 +20,15 @@ import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from conformance import Question
 
 ROUNDS = 7
+
+#: Of every process that is measured.
+ENVIRONMENT = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
 
 CLICK = "import click, msgspec"
 NUMPY = "import numpy, click, msgspec"
@@ -34,7 +43,8 @@ def process(*arguments: str) -> Callable[[], None]:
     """A fresh process; its output is thrown away."""
 
     def run() -> None:
-        subprocess.run(arguments, check=False, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        nowhere = subprocess.DEVNULL
+        subprocess.run(arguments, check=False, env=ENVIRONMENT, stdout=nowhere, stderr=nowhere)
 
     return run
 
@@ -55,7 +65,15 @@ def ratio(ours: Callable[[], object], baseline: Callable[[], object]) -> tuple[f
     return statistics.median(ratios), statistics.median(first), statistics.median(second)
 
 
-Row = tuple[str, float, float, float, float]
+class Row(NamedTuple):
+    """A figure beside its budget; ``ours`` and ``baseline`` are seconds, unless ``counted``."""
+
+    label: str
+    budget: float
+    ratio: float
+    ours: float
+    baseline: float
+    counted: bool = False
 
 
 def start(out: str) -> Iterator[Row]:
@@ -63,11 +81,11 @@ def start(out: str) -> Iterator[Row]:
     click = process(sys.executable, "-c", CLICK)
     numpy = process(sys.executable, "-c", NUMPY)
     one = ("run", "numpy", "--select", "layer-norm/two-features", "--out", out)
-    yield ("start: --help / importing click, msgspec", 1.5, *ratio(command("--help"), click))
-    yield ("start: list cases, again / the same", 3.0, *ratio(command("list", "cases"), click))
-    yield ("start: one case, NumPy / importing numpy too", 2.0, *ratio(command(*one), numpy))
+    yield Row("start: --help / importing click, msgspec", 1.5, *ratio(command("--help"), click))
+    yield Row("start: list cases, again / the same", 3.0, *ratio(command("list", "cases"), click))
+    yield Row("start: one case, NumPy / importing numpy too", 2.0, *ratio(command(*one), numpy))
     inside = command(*one, "--in-process")
-    yield ("start: one case, in process / the same", 2.0, *ratio(inside, numpy))
+    yield Row("start: one case, in process / the same", 2.0, *ratio(inside, numpy))
 
 
 def reading() -> Iterator[Row]:
@@ -77,7 +95,7 @@ def reading() -> Iterator[Row]:
     from conformance.specification.files import load_specification
 
     again = ratio(load, lambda: load_specification(SPEC))
-    yield ("reading: the specification again / parsing it", 1 / 20, *again)
+    yield Row("reading: the specification again / parsing it", 1 / 20, *again)
 
 
 PYTEST = """
@@ -98,22 +116,12 @@ def test_question(number):
 
 def verdicts(out: str) -> Iterator[Row]:
     """A verdict, report included, beyond the bare call; against an item of plain pytest."""
-    import pickle
-
     import conformance
     from conformance.backends.numpy import NumpyBackend
-    from conformance.questions import question
     from conformance.runner import Options
-    from conformance.specification import load
 
-    spec, backend = load(), NumpyBackend()
-    asked = []
-    for case in spec.cases.values():
-        for dtype in case.dtypes:
-            for call in case.calls:
-                each = question(case, spec.operations[case.operation], call, dtype, {})
-                if each is not None:
-                    asked.append((each, backend.answer(each).outputs))
+    backend = NumpyBackend()
+    asked = [(each, backend.answer(each).outputs) for each in all_questions()]
     folder = Path(out)
     questions, test = folder / "questions.pickle", folder / "test_baseline.py"
     questions.write_bytes(pickle.dumps(asked))
@@ -142,7 +150,21 @@ def verdicts(out: str) -> Iterator[Row]:
             theirs.append((seconds(items) - seconds(single)) / (len(asked) - 1))
         ratios = [a / b for a, b in zip(ours, theirs, strict=True)]
         medians = (statistics.median(each) for each in (ratios, ours, theirs))
-        yield (name, budget, *medians)
+        yield Row(name, budget, *medians)
+
+
+def all_questions(*patterns: str) -> Iterator[Question]:
+    """What the selected cases ask; not what takes the answer to an earlier question."""
+    from conformance.questions import question
+    from conformance.specification import load
+
+    spec = load()
+    for case in spec.select(patterns):
+        for dtype in case.dtypes:
+            for call in case.calls:
+                each = question(case, spec.operations[case.operation], call, dtype, {})
+                if each is not None:
+                    yield each
 
 
 def begin() -> None:
@@ -152,19 +174,60 @@ def begin() -> None:
     ChildBackend("numpy").close()
 
 
-def jax_cache(out: str) -> Iterator[Row]:
-    """The JAX backend with its compilations kept, against compiling everything."""
-    with tempfile.TemporaryDirectory() as empty:
-        run = [sys.executable, "-m", "conformance", "run", "jax", "--out", out]
+JAX = """
+import pickle
+import sys
+import time
+import jax
+from conformance.backends.jax import JaxBackend
+QUESTIONS = pickle.load(open(sys.argv[1], "rb"))
+BACKEND = JaxBackend()
+compiled = []
 
-        def with_cache(folder: str) -> float:
-            env = {**os.environ, "XDG_CACHE_HOME": folder}
-            return seconds(
-                lambda: subprocess.run(run, check=False, env=env, stdout=subprocess.DEVNULL)
-            )
+def listen(event, seconds, **about):
+    if event == "/jax/core/compile/backend_compile_duration":
+        compiled.append(about)
 
-        cold, warm = with_cache(empty), with_cache(empty)
-        yield ("jax: compilations kept / compiling (one run each)", 1.0, warm / cold, warm, cold)
+def kind(question):
+    arrays = {**question.upstream, **question.arguments}
+    shapes = [(n, getattr(v, "shape", v)) for n, v in sorted(arrays.items())]
+    return question.operation, question.mode, question.dtype, question.wrt, tuple(shapes)
+
+jax.monitoring.register_event_duration_secs_listener(listen)
+start = time.perf_counter()
+statuses = [BACKEND.answer(question).status for question in QUESTIONS]
+seconds = time.perf_counter() - start
+answered = [kind(q) for q, status in zip(QUESTIONS, statuses) if status == "outputs"]
+print(seconds, len(compiled), len(set(answered)))
+"""
+
+
+def jax_compilations(out: str) -> Iterator[Row]:
+    """JAX on the questions of layer norm: compiled and eager, and again with what was kept."""
+    folder = Path(out)
+    script, questions = folder / "compilations.py", folder / "layer_norm.pickle"
+    script.write_text(JAX, encoding="utf-8")
+    questions.write_bytes(pickle.dumps(list(all_questions("layer-norm/*"))))
+
+    def answered(cache: str, **more: str) -> list[float]:
+        """Seconds, compilations, and kinds of questions answered, in a process of its own."""
+        told = subprocess.run(
+            (sys.executable, str(script), str(questions)),
+            check=True,
+            env={**ENVIRONMENT, "XDG_CACHE_HOME": str(folder / cache), **more},
+            stdout=subprocess.PIPE,
+        )
+        return [float(each) for each in told.stdout.split()]
+
+    eager, eagerly, _ = answered("eager", JAX_DISABLE_JIT="1")
+    cold, compiled, kinds = answered("compiled")
+    warm, _, _ = answered("compiled")
+    yield Row("jax: compiling / eager (one run each)", 1.0, cold / eager, cold, eager)
+    yield Row("jax: compilations kept / compiling (one run each)", 1.0, warm / cold, warm, cold)
+    label = "jax: compilations / operations, shapes and dtypes"
+    yield Row(label, 1.0, compiled / kinds, compiled, kinds, counted=True)
+    label = "jax: compilations / those of eager"
+    yield Row(label, 1.0, compiled / eagerly, compiled, eagerly, counted=True)
 
 
 def main(words: list[str]) -> None:
@@ -174,15 +237,17 @@ def main(words: list[str]) -> None:
             "start": lambda: start(out),
             "reading": reading,
             "verdicts": lambda: verdicts(out),
-            "jax": lambda: jax_cache(out),
+            "jax": lambda: jax_compilations(out),
         }
         print(f"{'':52} {'ratio':>8} {'budget':>8} {'ours':>10} {'baseline':>10}")
         for name, rows in groups.items():
             if words and not any(word in name for word in words):
                 continue
-            for label, budget, value, ours, baseline in rows():
-                times = f"{ours * 1e3:8.2f}ms {baseline * 1e3:8.2f}ms"
-                print(f"{label:52} {value:8.3f} {budget:8.3f} {times}", flush=True)
+            for row in rows():
+                told = f"{row.label:52} {row.ratio:8.3f} {row.budget:8.3f}"
+                both = row.ours, row.baseline
+                shown = [f"{x:10.0f}" if row.counted else f"{x * 1e3:8.2f}ms" for x in both]
+                print(told, *shown, flush=True)
 
 
 if __name__ == "__main__":

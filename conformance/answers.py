@@ -7,7 +7,7 @@ and the little-endian bytes, row-major. What has no numbers (objects, text, comp
 
 from __future__ import annotations
 
-import secrets
+import os
 import struct
 from collections.abc import Iterator
 from pathlib import Path
@@ -32,7 +32,7 @@ class AnswerFile:
         self._whole = (0, 0)  # how many records are written whole, and where the last one ends
         self._file: Any = None
         if path is not None:
-            self._beside = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+            self._beside = path.with_name(f".{path.name}.{os.urandom(4).hex()}")
             try:
                 path.parent.mkdir(parents=True, exist_ok=True)
                 self._file = self._beside.open("xb")

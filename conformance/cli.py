@@ -6,7 +6,6 @@ Only click is imported when the command starts; everything else when a command n
 from __future__ import annotations
 
 import os
-import shlex
 import signal
 import sys
 from pathlib import Path
@@ -204,6 +203,8 @@ def explain(case: str, backend: str | None, reproducer: bool, dtype: str, spec: 
 )
 def init(file: Path, base: str | None) -> None:
     """Write a commented adapter to FILE: every operation, its shapes, one of them done."""
+    import shlex
+
     from conformance.scaffold import write_adapter
     from conformance.specification import load
 

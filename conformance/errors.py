@@ -15,7 +15,7 @@ Anything else that escapes is a defect of this kit, and is shown as one.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 
 class ConformanceError(Exception):
@@ -37,8 +37,7 @@ class BackendError(ConformanceError):
     """A backend can't be found, imported or constructed."""
 
 
-@dataclass(frozen=True, order=True)
-class Problem:
+class Problem(NamedTuple):
     """One fault of the specification: where it is and what is wrong."""
 
     file: str

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from conformance.frozen import CaseTruth, Proven, dotted
@@ -19,8 +19,7 @@ from conformance.precision import PRECISIONS, Dtype
 from conformance.relations import Measured, measure
 
 
-@dataclass(frozen=True)
-class Finding:
+class Finding(msgspec.Struct, frozen=True):
     """What a comparison found; the fields are those of a Verdict."""
 
     verdict: Any
@@ -55,7 +54,7 @@ def verdict(
         mode=case.mode,
         dtype=dtype,
         clauses=case.clauses,
-        **vars(found),
+        **msgspec.structs.asdict(found),
     )
 
 
@@ -156,9 +155,9 @@ def _check_form(
     if got.dtype != np.dtype(wanted):
         return Finding("fail", f"{name} is {got.dtype}, not {wanted}", output=name)
     judged = np.isfinite(proven.bounds[dtype])
-    bad = np.argwhere(judged & ~np.isfinite(got))
-    if bad.size or (bad.shape[0] and got.ndim == 0):
-        index = tuple(int(i) for i in bad[0])
+    bad = judged & ~np.isfinite(got)
+    if bad.any():
+        index = tuple(int(i) for i in np.argwhere(bad)[0])
         return Finding(
             "fail",
             f"{name} is not finite",
@@ -185,20 +184,20 @@ def _compare(truth: CaseTruth, answer: Answer, dtype: Dtype) -> Finding:
             error = proven.error(got)
             ratio = np.where(error == 0, 0.0, error / bound)
         judged = np.isfinite(bound)
-        total, unknown = total + got.size, unknown + int(np.sum(~judged))
+        total += got.size
+        unknown += got.size - int(np.count_nonzero(judged))
         close = ratio <= 1
         failed = judged & ~close
         place = np.where(judged, np.where(np.isnan(ratio), np.inf, ratio), -1.0)
-        index = np.unravel_index(int(np.argmax(place)), got.shape)
+        index = tuple(int(i) for i in np.unravel_index(place.argmax(), got.shape))
         if not judged[index] or (place[index] <= (worst.ratio or 0.0) and worst.output):
             continue
-        here = tuple(int(i) for i in index)
-        found = _at(output, here, got, proven, float(error[index]), dtype)
-        worst = replace(found, verdict="fail" if bool(np.any(failed)) else worst.verdict)
+        found = _at(output, index, got, proven, float(error[index]), dtype)
+        worst = msgspec.structs.replace(found, verdict="fail" if failed.any() else worst.verdict)
     if worst.verdict == "pass" and unknown:
         message = f"{unknown} of {total} without bound"
         known = worst.ratio if worst.output else None
-        return replace(worst, verdict="no-verdict", message=message, ratio=known)
+        return msgspec.structs.replace(worst, verdict="no-verdict", message=message, ratio=known)
     return worst
 
 

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Literal, get_args
+
+import msgspec
 
 Dtype = Literal["float64", "float32"]
 DTYPES: tuple[Dtype, ...] = get_args(Dtype)
 
 
-@dataclass(frozen=True)
-class Precision:
+class Precision(msgspec.Struct, frozen=True):
     """One format: ``digits`` significand bits, exponents from ``minimum_exponent`` up."""
 
     name: Dtype

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -44,7 +43,7 @@ def question(
         elif isinstance(value, Parameters):
             arguments[name] = {key: array(item, dtype) for key, item in value.tensors.items()}
         elif isinstance(value, Decimal):
-            arguments[name] = _rounded(value, dtype)
+            arguments[name] = float(_rounded((value,), dtype)[0])
         else:
             arguments[name] = value
     return Question(
@@ -61,24 +60,30 @@ def question(
 def array(tensor: Tensor, dtype: Dtype) -> np.ndarray:
     """The exact numbers of ``tensor``, each rounded once to its dtype."""
     kind = dtype if tensor.dtype == "real" else tensor.dtype
-    whole = kind in {"int64", "int32", "bool"}
-    numbers = [int(number) if whole else _rounded(number, kind) for number in tensor.data]
-    return np.array(numbers, dtype=kind).reshape(tensor.shape)
+    if kind in {"float64", "float32"}:
+        found = _rounded(tensor.data, kind)
+    else:
+        found = np.array([int(number) for number in tensor.data], dtype=kind)
+    return found.reshape(tensor.shape)
 
 
-def _rounded(number: Number, dtype: str) -> float:
-    """``number`` rounded to nearest in ``dtype``, and once: not to a double first.
+def _rounded(numbers: Sequence[Number], dtype: str) -> np.ndarray:
+    """``numbers`` rounded to nearest in ``dtype``, and once: not to a double first.
 
-    Where the double is not exact, its float32 may be the neighbour of the nearest one.
+    A double on the way changes the float32 only where it lies midway between two of them: any
+    other lies on the same side of every midpoint as its number.
     """
-    double = float(number)
-    if dtype == "float64" or not math.isfinite(double):
-        return double
-    found = np.float32(double)
-    exact = Fraction(number)
-    if exact == Fraction(double) or not np.isfinite(found):
-        return float(found)
-    near = (found, np.nextafter(found, -np.inf), np.nextafter(found, np.inf))
-    return float(
-        min(filter(np.isfinite, near), key=lambda each: abs(Fraction(float(each)) - exact))
-    )
+    doubles = np.array([float(number) for number in numbers], dtype=np.float64)
+    if dtype == "float64":
+        return doubles
+    with np.errstate(all="ignore"):
+        found = doubles.astype(np.float32)
+        if (found == doubles).all():
+            return found
+        beside = np.nextafter(found, np.where(doubles > found, np.inf, -np.inf).astype(np.float32))
+        midway = doubles - found == beside - doubles
+    for place in np.flatnonzero(midway).tolist():
+        exact, double = Fraction(numbers[place]), Fraction(float(doubles[place]))
+        if exact != double and (exact > double) == (beside[place] > found[place]):
+            found[place] = beside[place]
+    return found

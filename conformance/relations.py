@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from conformance import statistics
@@ -24,8 +24,7 @@ from conformance.specification.slices import parse_index
 Outputs = Mapping[tuple[str, str], Any]
 
 
-@dataclass(frozen=True)
-class Measured:
+class Measured(msgspec.Struct, frozen=True):
     """``ratio`` at most 1: the relation holds; None: a bound is infinite, so nothing is known."""
 
     ratio: float | None

@@ -86,9 +86,9 @@ def run(
             raise NothingSelected(f"no case matches {', '.join(patterns)}", known)
         names = backends or default_names()
         check_names(name for name in names if isinstance(name, str))
+        plan = _Plan(spec, patterns, cases, tuple(dtypes), folder, how)  # while children start
         connections = [connect(name, how, spawned or {}, stack) for name in names]
         _refuse_equal_names(connections)
-        plan = _Plan(spec, patterns, cases, tuple(dtypes), folder, how)
         reports = _run_all(connections, plan, progress)
     if folder is not None:
         write_reports(reports, folder, published=how.published)
@@ -148,6 +148,9 @@ class _Plan:
         self.how = how
         self.stop = Event()
         self.pairs = [(case, dtype) for case in cases for dtype in dtypes if dtype in case.dtypes]
+        self.kit = environment.kit()
+        self.specification = environment.specification(spec.root)
+        self.environment = environment.machine()
 
     def answers_path(self, name: str) -> Path | None:
         """Where the answers of a backend are kept, if they are."""
@@ -163,10 +166,10 @@ class _Plan:
         description = backend.describe()
         known = tuple(name for name in self.spec.operations if name in description.operations)
         return Report(
-            kit=environment.kit(),
-            specification=environment.specification(self.spec.root),
+            kit=self.kit,
+            specification=self.specification,
             backend=msgspec.structs.replace(description, name=backend.name, operations=known),
-            environment=environment.machine(),
+            environment=self.environment,
             selection=self.patterns,
             dtypes=self.dtypes,
             planned=len(self.pairs),

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator, Mapping
-from difflib import get_close_matches
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -116,6 +115,8 @@ class Adapter:
 
     def _missing(self, question: Question) -> str:
         """What is not there, and what there is under a name that looks like a slip."""
+        from difflib import get_close_matches  # only where something is missing
+
         wanted = question.operation
         if question.mode == "vjp" and hasattr(self, wanted):
             wanted += "_vjp"

@@ -12,7 +12,6 @@ import importlib.util
 import inspect
 import sys
 from collections.abc import Iterable
-from difflib import get_close_matches
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -98,6 +97,8 @@ def _choose(module: ModuleType, cls: str, where: str) -> Any:
         return _only(_adapters(module), where)
     found = getattr(module, cls, None)
     if found is None:
+        from difflib import get_close_matches  # only on the way out
+
         classes = [name for name, value in vars(module).items() if inspect.isclass(value)]
         near = get_close_matches(cls, classes, n=3)
         hint = f"did you mean {', '.join(near)}?" if near else f"it has {', '.join(classes)}"

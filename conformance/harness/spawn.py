@@ -10,9 +10,7 @@ cleared its environment and outlived the child can't be told from any other.
 from __future__ import annotations
 
 import contextlib
-import json
 import os
-import secrets
 import signal
 import subprocess
 import sys
@@ -36,10 +34,10 @@ _KEPT = 16 * 1024
 _ROUNDS = 20
 
 _START = """
-import json, sys
-sys.path[:] = json.loads(sys.argv[1])
+import sys
+sys.path[:] = sys.argv[5:]
 from conformance.harness.child import main
-main(*sys.argv[2:])
+main(*sys.argv[1:5])
 """
 
 
@@ -61,10 +59,10 @@ class Spawned:
         questions_in, self.questions = os.pipe()
         self.answers, answers_out = os.pipe()
         printed, printed_in = os.pipe()
-        self._token = secrets.token_hex(16)
+        self._token = os.urandom(16).hex()
         # -P: a json.py in the current folder is not ours. -u: what is printed is there at once.
-        command = [sys.executable, "-P", "-u", "-c", _START, json.dumps(_path())]
-        command += [str(questions_in), str(answers_out), str(memory or 0), backend]
+        command = [sys.executable, "-P", "-u", "-c", _START]
+        command += [str(questions_in), str(answers_out), str(memory or 0), backend, *_path()]
         try:
             self.process = subprocess.Popen(  # noqa: S603 -- our own interpreter and module
                 command,
@@ -172,11 +170,18 @@ def _path() -> list[str]:
     return [str(Path.cwd()) if entry == "" else entry for entry in sys.path]
 
 
+def _processes() -> list[Path]:
+    """The folder of every process, where /proc tells."""
+    with contextlib.suppress(OSError):
+        return [folder for folder in Path("/proc").iterdir() if folder.name.isdecimal()]
+    return []
+
+
 def _marked(token: str) -> set[int]:
     """Processes that have the token in their environment, where /proc tells."""
     found = set()
     needle = f"{_MARK}={token}".encode()
-    for folder in Path("/proc").glob("[0-9]*"):
+    for folder in _processes():
         with contextlib.suppress(OSError):
             if needle in (folder / "environ").read_bytes():
                 found.add(int(folder.name))
@@ -186,10 +191,10 @@ def _marked(token: str) -> set[int]:
 def _descendants(ancestor: int) -> set[int]:
     """The children of a process, their children and so on, where /proc tells."""
     children: dict[int, list[int]] = {}
-    for folder in Path("/proc").glob("[0-9]*"):
+    for folder in _processes():
         with contextlib.suppress(OSError):
             # After the name, which may have any character in it: state and parent.
-            _, parent, *_ = (folder / "stat").read_text(errors="replace").rpartition(")")[2].split()
+            _, parent, *_ = (folder / "stat").read_bytes().rpartition(b")")[2].split()
             children.setdefault(int(parent), []).append(int(folder.name))
     found = list(children.get(ancestor, []))
     for pid in found:  # it grows meanwhile

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import os
 import re
-import secrets
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -30,7 +30,7 @@ def write_atomically(path: Path, data: bytes) -> None:
     Raises ``OSError`` where the folder can't be written.
     """
     # "x" gives the permissions of any new file; those of `tempfile` are for its owner alone.
-    beside = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    beside = path.with_name(f".{path.name}.{os.urandom(4).hex()}")
     try:
         with beside.open("xb") as file:
             file.write(data)

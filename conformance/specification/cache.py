@@ -10,7 +10,8 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
-import secrets
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from pathlib import Path
 from typing import TypeVar
 
@@ -26,14 +27,30 @@ _KEPT = 8
 
 def digest(root: Path) -> str:
     """A digest of every YAML file under ``root``, and of the code that reads them."""
-    total = hashlib.sha256()
-    code = [PACKAGE / "model.py", *sorted((PACKAGE / "specification").glob("*.py"))]
-    total.update(root.name.encode() + b"\0")
-    for path in (*sorted(root.rglob("*.y*ml")), *code):
-        name = path.relative_to(root if root in path.parents else PACKAGE).as_posix()
-        total.update(name.encode() + b"\0")
-        total.update(hashlib.sha256(path.read_bytes()).digest())
+    total = hashlib.sha256(_code() + root.name.encode() + b"\0")
+    _add(total, root, _yaml(root))
     return total.hexdigest()[:32]
+
+
+@lru_cache(maxsize=1)
+def _code() -> bytes:
+    """A digest of the code that reads; what is loaded of it no longer changes."""
+    total = hashlib.sha256()
+    _add(total, PACKAGE, [PACKAGE / "model.py", *(PACKAGE / "specification").glob("*.py")])
+    return total.digest()
+
+
+def _yaml(root: Path) -> Iterator[Path]:
+    for folder, _, names in os.walk(root):  # in half the time of Path.rglob
+        yield from (Path(folder, name) for name in names if name.endswith((".yaml", ".yml")))
+
+
+def _add(total: hashlib._Hash, root: Path, files: Iterable[Path]) -> None:
+    """Add the names and contents of files under ``root``."""
+    above = root.as_posix()
+    for path in sorted(files, key=str):
+        total.update(path.as_posix().removeprefix(above).encode() + b"\0")
+        total.update(hashlib.sha256(path.read_bytes()).digest())
 
 
 def read(key: str, kind: type[Typed]) -> Typed | None:
@@ -51,7 +68,7 @@ def write(key: str, value: msgspec.Struct) -> None:
     with contextlib.suppress(OSError, OverflowError):
         path.parent.mkdir(parents=True, exist_ok=True)
         data = msgspec.msgpack.encode(value)
-        beside = path.with_name(f"{path.name}.{secrets.token_hex(4)}")
+        beside = path.with_name(f"{path.name}.{os.urandom(4).hex()}")
         beside.write_bytes(data)
         beside.replace(path)
         kept = sorted(path.parent.glob("*.msgpack"), key=os.path.getmtime, reverse=True)
