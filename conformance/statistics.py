@@ -22,8 +22,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 
 from conformance.model import Drawn
@@ -35,8 +35,7 @@ STATISTICS = 4
 FALSE_ALARM = 1e-9 / STATISTICS
 
 
-@dataclass(frozen=True)
-class Statistic:
+class Statistic(msgspec.Struct, frozen=True):
     """``got`` may differ from ``want`` by ``allowed``."""
 
     name: str
