@@ -285,11 +285,12 @@ def test_set_of_a_draw_leaves_the_next_draw_alone():
         ("map.w_1[2]", 1, "index 2 on an axis of 2"),
     ],
 )
-def test_a_change_that_does_not_fit_is_refused(target, value, message):
+def test_a_change_that_does_not_fit_is_refused_where_it_stands(target, value, message):
     """An unknown name, a wrong shape and a place that isn't there."""
     with pytest.raises(Malformed) as caught:
-        changed({target: value})
+        changed({"norm.beta": 0, target: value})
     assert str(caught.value) == message
+    assert caught.value.path == ("set", target)
 
 
 def test_a_change_that_is_no_change_is_refused_where_it_stands():
@@ -302,6 +303,7 @@ def test_a_change_that_is_no_change_is_refused_where_it_stands():
     with pytest.raises(Malformed) as caught:
         changed({"norm.beta[1:2:0]": 1})
     assert "has a step of 0" in str(caught.value)
+    assert caught.value.path == ("set", "norm.beta[1:2:0]")
 
 
 def test_drawn_parameters_are_real():

@@ -36,11 +36,19 @@ def parameters(value: Any, rule: ArgumentRule) -> Parameters:
     if not isinstance(changes, dict):
         raise Malformed("set is {name[slice]: value, …}", "set")
     for target, item in changes.items():
-        name, index = slices.parse_target(str(target))
-        if name not in tensors:
-            raise Malformed(f"there is no parameter {name!r}", "set", str(target))
-        tensors[name] = slices.assign(tensors[name], index, _tensor(item, "set", str(target)))
+        try:
+            _change(tensors, str(target), item)
+        except Malformed as error:
+            raise Malformed(str(error), "set", str(target), *error.path) from None
     return Parameters(tensors=tensors)
+
+
+def _change(tensors: dict[str, Tensor], target: str, item: Any) -> None:
+    """Replaces what ``target``, a name with an optional slice, selects."""
+    name, index = slices.parse_target(target)
+    if name not in tensors:
+        raise Malformed(f"there is no parameter {name!r}")
+    tensors[name] = slices.assign(tensors[name], index, tensor(item))
 
 
 def expanded(rule: ArgumentRule, blocks: int) -> dict[str, str]:
