@@ -59,6 +59,18 @@ ATTENTION = (
     "attention/sublayer-five-positions",
 )
 
+#: The same of the block, with what it is made of.
+BLOCK = (
+    "block/five-positions",
+    "block/attention-increment",
+    "block/zero-branches",
+    "block/gradients-three-heads",
+    "block/gradients-parameters",
+    "block/later-positions",
+    "attention/sublayer-five-positions",
+    "attention/gradients-three-heads",
+)
+
 #: What the adapters of each file are judged on, beyond a case of each operation.
 SELECT = {
     "linear": ("linear/*",),
@@ -75,7 +87,7 @@ SELECT = {
     "attention": ("softmax/rank-three", *ATTENTION),
     "attention_gradients": ("softmax/gradients-rank-three", *ATTENTION),
     "attention_sublayer": ("attention/sublayer-*", "attention/gradients-three-heads"),
-    "block": ("block/*", *ATTENTION),
+    "block": BLOCK,
 }
 
 
