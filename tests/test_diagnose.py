@@ -45,6 +45,20 @@ EVERYWHERE = (
     "residual/two-positions",
 )
 
+#: Values, gradients, relations, extremes and refusals of attention: it has many cases, and each is
+#: held against the whole catalogue.
+ATTENTION = (
+    "attention/five-positions",
+    "attention/gradients-three-heads",
+    "attention/later-positions",
+    "attention/sequences-apart",
+    "attention/own-score-*",
+    "attention/later-score-far-above",
+    "attention/three-heads-of-four-features",
+    "attention/one-sequence-alone",
+    "attention/sublayer-five-positions",
+)
+
 #: What the adapters of each file are judged on, beyond a case of each operation.
 SELECT = {
     "linear": ("linear/*",),
@@ -70,6 +84,11 @@ SELECT = {
         for each in SPECIFICATION.cases.values()
         if each.family == "loss" and each.operation == "cross_entropy"
     ),
+    "softmax": ("softmax/*", *ATTENTION),
+    "attention": ("softmax/rank-three", *ATTENTION),
+    "attention_gradients": ("softmax/gradients-rank-three", *ATTENTION),
+    "attention_sublayer": ("attention/sublayer-*", "attention/gradients-three-heads"),
+    "block": ("block/*", *ATTENTION),
 }
 
 

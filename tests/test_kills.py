@@ -22,7 +22,7 @@ from conformance.truth.faults.gelu import Relu
 from conformance.truth.freeze import ProvenCase, prove_case
 from conformance.truth.kills import Effects
 from conformance.truth.native import Native
-from conformance.truth.pieces import logistic, narrowed, where
+from conformance.truth.pieces import gradient_where, logistic, narrowed, where
 from conformance.truth.prove import Proof
 from conformance.truth.reference import Reference
 from conformance.truth.reverse import adjoints
@@ -176,6 +176,15 @@ def test_a_choice_hands_the_gradient_to_what_was_chosen():
     assert chosen.value.tolist() == [1.0, 4.0]
     found = adjoints(chosen, yes.tape.floats(np.array([5.0, 7.0])))
     assert [found[id(node)].value.tolist() for node in (yes, no)] == [[5.0, 0.0], [0.0, 7.0]]
+
+
+def test_a_gradient_that_is_cut_somewhere_is_zero_there_whatever_it_was():
+    """Also where it is no number, which no factor of zero makes zero."""
+    node = Tape(Native("float64")).floats(np.array([1.0, 2.0]))
+    kept = gradient_where(np.array([True, False]), node)
+    assert kept.value.tolist() == [1.0, 2.0]
+    found = adjoints(kept, node.tape.floats(np.array([3.0, np.nan])))
+    assert found[id(node)].value.tolist() == [3.0, 0.0]
 
 
 @pytest.mark.parametrize("x", [0.0, 1.0, -1.0, 800.0, -800.0])

@@ -90,7 +90,7 @@ class HeadsInterleaved(Fault):
 
 
 class HeadsReread(Fault):
-    """[B, T, d] was read as [B, h, T, d_head] without exchanging axes, and back in the same way."""
+    """Features were split as [B, h, T, d_head] and merged without exchanging any axes."""
 
     breaks = "ATT-HEADS"
     mend = "Reshape to [B, T, h, d_head], then exchange the axes of positions and heads."
@@ -105,7 +105,7 @@ class HeadsReread(Fault):
 
 
 class HeadsSplitWithoutTranspose(Fault):
-    """[B, T, d] was read as [B, h, T, d_head] without exchanging axes; merging was right."""
+    """Features were split as [B, h, T, d_head] without exchanging axes, and merged rightly."""
 
     breaks = "ATT-HEADS"
     also = ("ATT-CAUSAL",)
@@ -117,7 +117,7 @@ class HeadsSplitWithoutTranspose(Fault):
 
 
 class HeadsMergedWithoutTranspose(Fault):
-    """[B, h, T, d_head] was read as [B, T, d] without exchanging axes; splitting was right."""
+    """Heads were split rightly, and merged as [B, T, d] without exchanging axes."""
 
     breaks = "ATT-HEADS"
     also = ("ATT-CAUSAL",)

@@ -7,7 +7,7 @@ from decimal import Decimal
 import numpy as np
 
 from conformance.truth.faults import Fault
-from conformance.truth.functions import log
+from conformance.truth.functions import exp, log
 from conformance.truth.pieces import gradient_where, number
 from conformance.truth.tape import Node
 
@@ -64,7 +64,6 @@ class SumForgotten(Fault):
     """The exponentials were not divided by their sum."""
 
     breaks = "SOFTMAX-FORMULA"
-    also = ("SOFTMAX-SHIFT",)
     mend = "Divide by the sum over the last axis, so that it becomes one."
 
     def normalise(self, weights: Node) -> Node:
@@ -79,6 +78,23 @@ class OneAddedToSum(Fault):
 
     def normalise(self, weights: Node) -> Node:
         return weights / (weights.sum(-1, keepdims=True) + 1)
+
+
+class ScoreOfZeroAdded(Fault):
+    """Every row had one score more, of zero, whose probability was dropped."""
+
+    breaks = "SOFTMAX-SHIFT"
+    also = ("SOFTMAX-FORMULA",)
+    mend = "Sum over the scores alone; with no other score a shift changes nothing."
+
+    def peak(self, scores: Node, allowed: np.ndarray) -> Node:
+        largest = scores.tape.domain.peak(scores.value, allowed)
+        return scores.tape.floats(np.maximum(largest, 0))
+
+    def probabilities(self, scores: Node, allowed: np.ndarray) -> Node:
+        weights = self.exponentials(scores, allowed)
+        rest = exp(-self.peak(scores, allowed))
+        return weights / (weights.sum(-1, keepdims=True) + rest)
 
 
 class DividedByLength(Fault):
@@ -118,7 +134,8 @@ class LogarithmReturned(Fault):
     mend = "Give the probabilities; their logarithm belongs to the loss."
 
     def softmax(self, x: Node) -> Node:
-        return log(super().softmax(x))
+        shifted = x - self.peak(x, np.ones(x.shape[-1]))
+        return shifted - log(exp(shifted).sum(-1, keepdims=True))
 
 
 # --------------------------------------------------------------------------------- its arithmetic

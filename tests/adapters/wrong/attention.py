@@ -22,6 +22,18 @@ class SeesEverything(DecoderTorch):
         return torch.softmax(scores, dim=-1)
 
 
+class SeesEverythingGoingForward(DecoderTorch):
+    """The kernel lost the mask, the gradient beside it did not."""
+
+    fault = "mask-forgotten"
+
+    def causal_attention(self, x, w_q, w_k, w_v, w_o, *, heads):
+        arguments = (x, w_q, w_k, w_v, w_o)
+        right = super().causal_attention(*arguments, heads=heads)
+        wrong = SeesEverything().causal_attention(*arguments, heads=heads)
+        return right + (wrong - right).detach()
+
+
 class SeesTheNextPosition(DecoderTorch):
     fault = "mask-one-too-far"
 

@@ -37,12 +37,30 @@ class NeverDivides(DecoderTorch):
         return self.exponentials(x)
 
 
+class NeverDividesNorLooksBack(DecoderTorch):
+    """The gradient by the formula of the documents, from the wrong probabilities."""
+
+    fault = "sum-forgotten"
+
+    def softmax(self, x):
+        p = self.exponentials(x).detach()
+        return by_hand(p, (x,), lambda g: (p * (g - (p * g).sum(-1, keepdim=True)),))
+
+
 class GivesTheRestToNothing(DecoderTorch):
     fault = "one-added-to-sum"
 
     def softmax(self, x):
         weights = self.exponentials(x)
         return weights / (1 + weights.sum(dim=-1, keepdim=True))
+
+
+class MayChooseNothing(DecoderTorch):
+    fault = "score-of-zero-added"
+
+    def softmax(self, x):
+        nothing = torch.zeros_like(x[..., :1])
+        return torch.softmax(torch.cat([x, nothing], dim=-1), dim=-1)[..., :-1]
 
 
 class DividesByTheCount(DecoderTorch):
