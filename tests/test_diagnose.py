@@ -81,8 +81,21 @@ SELECT = {
     "rounding": ("linear/*", "layer-norm/*", "residual/*", "feed-forward/*"),
     "trivial": ("gelu/*", "layer-norm/*"),
     "embedding": ("embedding/*",),
-    "decoder": ("decoder/*", "loss/gradients-of-every-parameter"),
-    "loss": ("loss/*",),
+    "decoder": (
+        "decoder/two-blocks",
+        "decoder/three-blocks",
+        "decoder/full-length",
+        "decoder/right-padding",
+        "decoder/batch",
+        "decoder/gradients-of-one-token",
+        "loss/targets-outside",
+        "loss/gradients-of-every-parameter",
+    ),
+    "loss": tuple(
+        each.id
+        for each in SPECIFICATION.cases.values()
+        if each.family == "loss" and each.operation == "cross_entropy"
+    ),
     "softmax": ("softmax/*", *ATTENTION),
     "attention": ("softmax/rank-three", *ATTENTION),
     "attention_gradients": ("softmax/gradients-rank-three", *ATTENTION),

@@ -121,14 +121,17 @@ def _candidates(failure: Failure) -> Iterator[Candidate]:
     case, output = failure.case, failure.output
     reference, reached = recording()
     results_of(reference, Tape(Doubles()), case, output)
-    values = msgspec.structs.replace(case, mode="evaluate")
-    right = _bits(results_of(Reference(), Tape(Doubles()), values, output))
+    if case.mode == "vjp":
+        values = msgspec.structs.replace(case, mode="evaluate")
+        right = _bits(results_of(Reference(), Tape(Doubles()), values, output))
     for name, fault in catalogue().items():
         if not replaced(fault) & reached:
             continue
         yield Candidate(name, 0)
+        if case.mode == "evaluate":
+            continue
         wrong = _bits(results_of(fault(), Tape(Doubles()), values, output))
-        if case.mode == "vjp" and (fault.native or wrong != right):  # else there are no two halves
+        if fault.native or wrong != right:  # else there are no two halves
             for variant in range(1, len(list(variants(fault, case.mode)))):
                 yield Candidate(name, variant)
 
