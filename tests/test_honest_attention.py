@@ -63,13 +63,26 @@ def test_gradients_of_softmax_and_loss_that_differentiate_the_largest():
         assert outside(loss, dtype, found) == {}
 
 
+def test_probabilities_from_a_large_log_total():
+    """Beside a log-sum-exp of 1e4, a probability of nearly 1 has the error of its rounding."""
+    x, targets = np.array([[1e4, 9990.1, 9991.3], [-50.3, -40.2, -60.1]]), np.array([0, 1])
+    x = x.astype(np.float32).astype(np.float64)
+    proof, one = proof_of("softmax", x=x), np.asarray(1.0)
+    loss = proof_of("cross_entropy", one, logits=x, targets=targets, ignore_index=-100)
+    for dtype in DTYPES:
+        upstream, z = cast(dtype, one, x)
+        assert outside(proof, dtype, answers.softmax_answers(z)) == {}
+        found = answers.loss_gradients(np.random.default_rng(0), 24, upstream, z, targets)
+        assert outside(loss, dtype, found) == {}
+
+
 def attention_of(seed, most):
     draw = Draw(22, seed)
     given = adversarial.attention(draw, most)
     return given.pop("heads"), given, draw.normal(*given["x"].shape), draw.random
 
 
-@seeds(5)
+@seeds(3)
 def test_causal_attention(seed):
     """Every scale, mask, softmax, sum and tile, and two libraries, lie within the bound."""
     heads, given, _, random = attention_of(seed, 60)
@@ -81,7 +94,7 @@ def test_causal_attention(seed):
         assert outside(proof, dtype, found) == {}
 
 
-@seeds(4)
+@seeds(3)
 def test_gradients_of_causal_attention(seed):
     """From stored probabilities, or from answers and log-sum-exps alone: within the bounds."""
     heads, given, g, random = attention_of(seed, 30)

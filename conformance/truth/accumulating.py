@@ -64,7 +64,7 @@ class Accumulating(Reference):
     def probabilities(self, scores: Node, allowed: np.ndarray) -> Node:
         """``plain`` probabilities are those of a kernel whose every step is differentiated."""
         weights = self.exponentials(scores, allowed)
-        plain, p = super().normalise(weights), _by_logarithm(self.normalise(weights))
+        plain, p = super().normalise(weights), _by_logarithm(self.normalise(weights), scores)
 
         def rule(g: Node) -> tuple[Node]:
             at_peak = self.at_peak(self.softmax_gradient(plain, g), scores, allowed)
@@ -134,7 +134,7 @@ class Accumulating(Reference):
         scores = self.scores(q, k).allowing(_SCALING, terms)
         allowed = self.allowed(length)
         plain = self.normalise(self.exponentials(scores, allowed))
-        weights = _by_logarithm(plain)
+        weights = _by_logarithm(plain, scores)
         y = (weights @ v).allowing(_RESCALING, lambda: _rescaled(weights) @ v.magnitude())
 
         def rule(g: Node) -> tuple[Node, Node, Node]:
@@ -221,12 +221,19 @@ def _rescaled(weights: Node) -> np.ndarray:
     return np.asarray(size * (larger.sum(-1) - 1))
 
 
-def _by_logarithm(p: Node) -> Node:
-    """Probabilities as exp(log p): an error of u |log p| in the exponent, one of exp beside it."""
+def _by_logarithm(p: Node, scores: Node) -> Node:
+    """Probabilities as exp(score - L) with the rounded log-sum-exp L.
+
+    The exponential is off by 3 + 2|log p| ulp, the logarithm in L by 5 ulp. L itself is rounded
+    as a sum, and as a product and a quotient where powers of two are taken; the difference rounds
+    |score| + |L| once more. Unlike the errors of a sum of exponentials, these don't cancel where
+    one probability is nearly 1.
+    """
 
     def extent() -> np.ndarray:
-        size = p.magnitude()
-        logarithm = np.abs(np.log(np.where(size > 0, size, 1.0)))
-        return np.asarray(size * (1 + logarithm))
+        size, score = p.magnitude(), scores.tape.domain.sign(scores.value) * scores.magnitude()
+        logarithm = np.log(np.where(size > 0, size, 1.0))
+        total = np.abs(score - logarithm)
+        return np.asarray(size * (8 * (1 + np.abs(logarithm)) + np.abs(score) + 4 * total))
 
-    return p.allowing(8.0, extent)
+    return p.allowing(1.0, extent)
