@@ -40,7 +40,8 @@ def square(draw: Draw, width: int, scales: tuple[float, ...]) -> np.ndarray:
 
 def attention(draw: Draw, most: int = 160) -> Given:
     """x and the four weights; ``most`` limits B T d."""
-    heads, width = size(draw, 1, 1, 2, 3), size(draw, 1, 2, 3, 4, 5, 8, 16)
+    heads = size(draw, 1, 1, 2, 3)
+    width = min(size(draw, 1, 2, 3, 4, 5, 8, 16), 16 // heads)
     d = heads * width
     length = min(size(draw, 1, 2, 3, 4, 5, 7, 9, 13, 17), max(1, most // d))
     batch = 1 if 2 * length * d > most else size(draw, 1, 2)
