@@ -168,6 +168,14 @@ def test_every_step_in_the_precision_of_the_question_is_rounded_to_it(dtype):
     assert (tape.floats(np.array([[u, u, 1.0]])) @ ones).value.item() > 1.0
 
 
+@pytest.mark.parametrize("shapes", [((3,), (3, 2)), ((4, 3), (3, 2)), ((2, 5, 4, 3), (2, 5, 3, 2))])
+def test_a_product_step_by_step_is_a_product(shapes):
+    """Of a vector, of matrices, and of matrices stacked along leading axes."""
+    rng = np.random.default_rng(1)
+    a, b = (rng.integers(-9, 9, shape).astype(np.float64) for shape in shapes)
+    assert Native("float64").matmul(a, b).tolist() == (a @ b).tolist()
+
+
 def test_a_choice_hands_the_gradient_to_what_was_chosen():
     """``where`` is neither of its two operands, element by element."""
     tape = Native("float64")

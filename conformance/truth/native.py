@@ -42,8 +42,10 @@ class Native:
         """The product in the precision, each sum in the order of its terms on every machine."""
         total = np.zeros(np.matmul(np.zeros(a.shape), np.zeros(b.shape)).shape, self.dtype)
         for term in range(a.shape[-1]):
-            row = b[..., term, :] if b.ndim == 2 else b[..., term, None, :]
-            total = total + (a[..., term] if a.ndim == 1 else a[..., term, None]) * row
+            left, right = a[..., term], b[..., term, :]
+            if a.ndim > 1:
+                left, right = left[..., None], right[..., None, :]
+            total = total + left * right
         return np.asarray(total)
 
     def magnitude(self, values: np.ndarray) -> np.ndarray:
