@@ -50,3 +50,14 @@ def test_an_invisible_value_is_zero():
         decimal(flint.arb(0, "1e-300"))
     with precision():
         assert decimal(flint.arb("1e-320")) == Decimal("1e-320")
+
+
+def test_an_exponent_beyond_that_of_a_decimal_is_no_accident():
+    """exp of -1e38 lies below every precision, exp of 1e38 beyond every one."""
+    with precision():
+        large = flint.arb("1e38")
+        assert decimal((-large).exp()) == 0
+        assert proven((-large).exp())
+        assert not proven(large.exp())
+        with pytest.raises(NotProven):
+            decimal(large.exp())

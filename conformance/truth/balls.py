@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from typing import Any
 
 import flint
@@ -110,9 +110,9 @@ def decimal(value: Any, digits: int = 25) -> Decimal:
     """
     if not value.is_finite():
         raise NotProven(f"{value} is not a finite number")
-    middle, radius = _exact(value.mid()), _exact(value.rad())
-    if abs(middle) + radius < _INVISIBLE:
+    if value.abs_upper() < arb(str(_INVISIBLE)):  # its exponent may be beyond that of a decimal
         return Decimal(0)
+    middle, radius = _exact(value.mid()), _exact(value.rad())
     if middle == 0:
         raise NotProven(f"{value} may be zero or not")
     rounded = Decimal(format(middle, f".{digits - 1}e"))
@@ -132,4 +132,7 @@ def proven(value: Any) -> bool:
 
 def _exact(value: Any) -> Decimal:
     """An exact ball to 60 digits, which is enough to round it and to compare radii."""
-    return Decimal(value.str(60, radius=False)) if value != 0 else Decimal(0)
+    try:
+        return Decimal(value.str(60, radius=False)) if value != 0 else Decimal(0)
+    except InvalidOperation:
+        raise NotProven("the exponent is beyond that of a decimal") from None
