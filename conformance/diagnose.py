@@ -33,7 +33,7 @@ from conformance.truth.evidence import (
 from conformance.truth.explain import Explainer, Failure
 from conformance.truth.faults import catalogue
 from conformance.truth.hints import hint
-from conformance.truth.variants import WHERE
+from conformance.truth.variants import WHERE, place_of
 
 __all__ = ["Failure", "diagnose"]
 
@@ -131,7 +131,7 @@ def _with_signatures(evidence: Evidence, named: Sequence[Verdict]) -> list[Verdi
 def _diagnosis(candidate: Candidate, verdict: Verdict) -> Diagnosis:
     """The fault in words; what breaks every clause alike breaks the first that the case shows."""
     fault = catalogue()[candidate.fault]
-    says, where = fault.says(), WHERE[candidate.variant]
+    says, where = fault.says(), WHERE[place_of(candidate.variant)]
     return Diagnosis(
         fault=candidate.fault,
         says=f"{says.removesuffix('.')}, {where}." if where else says,
@@ -218,7 +218,8 @@ def _with_hints(verdicts: Sequence[Verdict], failures: Iterable[Failure]) -> lis
         text = ""
         open_ = not verdict.diagnosis and verdict.because is None
         if failure and open_ and failure.truth and list(failure.answers) == [""]:
-            text = hint(failure.truth, failure.answers[""], verdict.dtype)
+            asked = failure.questions.get("")
+            text = hint(failure.truth, failure.answers[""], verdict.dtype, asked)
         message = f"{verdict.message}\nno known mistake, but {text}" if text else verdict.message
         told.append(msgspec.structs.replace(verdict, message=message))
     return told

@@ -110,6 +110,40 @@ def test_a_mistake_is_named_whoever_made_it(stem, adapter):
     assert named >= 0.95 * len(failed)
 
 
+def test_a_mean_over_no_positions_is_no_second_mistake():
+    """An average that is NaN where there is nothing, and one that is zero, have one root cause."""
+    _, adapter = WRONG_ADAPTERS["TakesTheMeanOfTheUpstream"]
+    report = judged(adapter(), "linear/*gradients*", "feed-forward/*gradients*")
+    empty = [v for v in failures(report) if v.message == "bias is not finite"]
+    assert {v.case for v in empty} == {
+        "linear/gradients-no-positions", "linear/gradients-no-positions-rank-three",
+    }  # fmt: skip
+    (cause,) = root_causes(report.verdicts).roots
+    assert cause.diagnosis.fault == "bias-gradient-averaged"
+    assert set(empty) <= set(cause.failures)
+
+
+class WiresItsOwnEpsilon(NumpyBackend):
+    """A constant that nobody else has."""
+
+    def layer_norm(self, x, gamma, beta, *, eps):
+        return super().layer_norm(x, gamma, beta, eps=3e-5)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_an_epsilon_that_is_no_known_one_is_told(dtype):
+    """No fault has this constant; the message says which it is, at the head of the summary."""
+    report = judged(WiresItsOwnEpsilon(), "layer-norm/*", dtypes=(dtype,))
+    first = root_causes(report.verdicts).roots[0]
+    assert first.diagnosis is None
+    assert len(first.failures) > len(failures(report)) / 2
+    assert first.worst.message.endswith(
+        "\nno known mistake, but y is what an epsilon of 3e-05 gives"
+    )
+    told = [v.message.split("\n")[-1] for v in failures(report)]
+    assert not [text for text in told if "epsilon" in text and "3e-05" not in text]
+
+
 def test_every_fault_with_a_value_of_its_own_has_an_adapter():
     """The answer to the question before has no value of its own: it depends on what was asked."""
     made = {adapter.fault for _, adapter in WRONG_ADAPTERS.values()}

@@ -41,6 +41,8 @@ class Fault(Reference):
     native: bool = False
     #: Such a mistake of which every implementation gives other values: known by the failing cases.
     scattered: bool = False
+    #: Other ways to make the mistake, which give other values in some cases; named as this one.
+    other_ways: tuple[type[Reference], ...] = ()
     #: An answer that has nothing to do with the question: it breaks every clause alike.
     trivial: bool = False
 

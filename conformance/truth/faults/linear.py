@@ -6,6 +6,7 @@ import numpy as np
 
 from conformance.truth.faults import Fault
 from conformance.truth.pieces import average
+from conformance.truth.reference import Reference
 from conformance.truth.tape import Node, take
 
 # ------------------------------------------------------------------------------------ the weight
@@ -114,15 +115,30 @@ class BiasOfOnes(Fault):
 # ------------------------------------------------------------- sums over positions, in gradients
 
 
+class _BiasGradientMean(Reference):
+    """The mean as a library has it: over no positions it is NaN."""
+
+    def bias_gradient(self, g: Node) -> Node:
+        return g.rows().sum(0) / _count(g)
+
+
 class BiasGradientAveraged(Fault):
     """The bias gradient was averaged over the positions instead of summed."""
 
     breaks = "LIN-GRAD-SUM"
     also = ("LIN-GRAD-BIAS",)
     mend = "Sum the upstream gradient over all positions, without dividing by their number."
+    other_ways = (_BiasGradientMean,)
 
     def bias_gradient(self, g: Node) -> Node:
         return g.rows().sum(0) / _positions(g)
+
+
+class _WeightGradientMean(Reference):
+    """Divided by the number of positions, which may be zero."""
+
+    def weight_gradient(self, x: Node, g: Node) -> Node:
+        return super().weight_gradient(x, g) / _count(g)
 
 
 class WeightGradientAveraged(Fault):
@@ -131,9 +147,29 @@ class WeightGradientAveraged(Fault):
     breaks = "LIN-GRAD-SUM"
     also = ("LIN-GRAD-WEIGHT",)
     mend = "Sum the contributions of all positions, without dividing by their number."
+    other_ways = (_WeightGradientMean,)
 
     def weight_gradient(self, x: Node, g: Node) -> Node:
         return super().weight_gradient(x, g) / _positions(g)
+
+
+class _GradientsMean(_WeightGradientMean, _BiasGradientMean):
+    """Both of the two."""
+
+
+class GradientsAveraged(Fault):
+    """The gradients of weight and bias were averaged over the positions instead of summed."""
+
+    breaks = "LIN-GRAD-SUM"
+    also = ("LIN-GRAD-WEIGHT", "LIN-GRAD-BIAS")
+    mend = "Sum the contributions of all positions, without dividing by their number."
+    other_ways = (_GradientsMean,)
+
+    def weight_gradient(self, x: Node, g: Node) -> Node:
+        return super().weight_gradient(x, g) / _positions(g)
+
+    def bias_gradient(self, g: Node) -> Node:
+        return super().bias_gradient(g) / _positions(g)
 
 
 class WeightGradientOfLastPosition(Fault):
@@ -180,6 +216,20 @@ class BiasGradientOfFirstPosition(Fault):
         return super().bias_gradient(_only(g, slice(1)))
 
 
+class GradientsOfLastPosition(Fault):
+    """The gradients of weight and bias kept only what came from the last position."""
+
+    breaks = "LIN-GRAD-SUM"
+    also = ("LIN-GRAD-WEIGHT", "LIN-GRAD-BIAS")
+    mend = "Add up the contributions of all positions instead of overwriting them."
+
+    def weight_gradient(self, x: Node, g: Node) -> Node:
+        return super().weight_gradient(x, _only(g, slice(-1, None)))
+
+    def bias_gradient(self, g: Node) -> Node:
+        return super().bias_gradient(_only(g, slice(-1, None)))
+
+
 class PositionsExchangedInWeightGradient(Fault):
     """In the weight gradient, inputs met the upstream gradients of the positions in reverse."""
 
@@ -190,13 +240,17 @@ class PositionsExchangedInWeightGradient(Fault):
         return super().weight_gradient(x, take(g.rows(), slice(None, None, -1)))
 
 
+def _count(g: Node) -> int:
+    return int(np.prod(g.shape[:-1], dtype=np.int64))
+
+
 def _positions(g: Node) -> int:
-    return max(1, int(np.prod(g.shape[:-1], dtype=np.int64)))
+    return max(1, _count(g))
 
 
 def _only(g: Node, kept: slice) -> Node:
     """The rows of ``g``, all but the ``kept`` ones zero."""
-    mask = np.zeros((int(np.prod(g.shape[:-1], dtype=np.int64)), 1))
+    mask = np.zeros((_count(g), 1))
     mask[kept] = 1.0
     rows: Node = g.rows() * g.tape.floats(mask)
     return rows

@@ -260,6 +260,39 @@ class DividesTheBiasGradient(Gradients):
             gradients["bias"] = g.mean(axis=0)
 
 
+class TakesTheMeanOfBoth(Gradients):
+    """Over no positions too, where the mean is NaN."""
+
+    fault = "gradients-averaged"
+
+    def spoil(self, gradients, upstream, x, g, weight, bias):
+        with np.errstate(all="ignore"):
+            gradients["weight"] = (x.T @ g) / np.array(len(g), g.dtype)
+            if bias is not None:
+                gradients["bias"] = np.add.reduce(g) / np.array(len(g), g.dtype)
+
+
+class OverwritesBoth(Gradients):
+    fault = "gradients-of-last-position"
+
+    def spoil(self, gradients, upstream, x, g, weight, bias):
+        for row, above in zip(x, g, strict=True):
+            gradients["weight"] = row[:, None] * above
+            if bias is not None:
+                gradients["bias"] = above.copy()
+
+
+class TakesTheMeanOfTheUpstream(Gradients):
+    """Over no positions as well, where the mean is NaN."""
+
+    fault = "bias-gradient-averaged"
+
+    def spoil(self, gradients, upstream, x, g, weight, bias):
+        if bias is not None:
+            with np.errstate(all="ignore"):
+                gradients["bias"] = np.add.reduce(g) / np.array(len(g), g.dtype)
+
+
 class OverwritesTheWeightGradient(Gradients):
     fault = "weight-gradient-of-last-position"
 
