@@ -44,6 +44,7 @@ def question(
         outputs=tuple(operation.outputs) if case.mode == "evaluate" else (),
         upstream={name: array(value, dtype) for name, value in asked.upstream.items()},
         wrt=asked.wrt,
+        layout=case.layout,
     )
 
 

@@ -21,6 +21,7 @@ from conformance.truth.domains import Doubles
 from conformance.truth.evaluate import Impossible, evaluate_case
 from conformance.truth.faults import catalogue
 from conformance.truth.faults.gelu import Relu
+from conformance.truth.misread import as_read
 from conformance.truth.reference import Reference
 from conformance.truth.rules import RULES, recording, replaced
 from conformance.truth.tape import Tape
@@ -134,7 +135,8 @@ def told_apart(left, right, case):
     for fault in (left, right):
         try:
             with np.errstate(all="ignore"):
-                results = evaluate_case(fault(), Tape(Doubles()), case, "y")
+                asked = as_read(fault, case)
+                results = evaluate_case(fault(), Tape(Doubles()), asked, "y")
         except (Rejected, Impossible):
             given.append(None)
         else:

@@ -48,6 +48,7 @@ EVERYWHERE = (
 #: What the adapters of each file are judged on, beyond a case of each operation.
 SELECT = {
     "linear": ("linear/*",),
+    "memory": ("*transposed*", "*sliced*"),
     "layer_norm": ("layer-norm/*",),
     "gelu": ("gelu/*",),
     "feed_forward": ("feed-forward/*", "residual/gradients-*"),

@@ -30,6 +30,7 @@ from conformance.truth.faults.linear import (
     TransposedWeight,
     WeightGradientOfLastPosition,
 )
+from conformance.truth.misread import as_read
 from conformance.truth.native import Native
 from conformance.truth.reference import Reference
 from conformance.truth.rules import replaced
@@ -106,6 +107,7 @@ def test_a_fault_breaks_a_clause_of_the_specification(fault):
 @EVERY_FAULT
 def test_a_fault_replaces_rules_of_the_reference(fault):
     """A method that the reference never calls would be a fault of nothing."""
+    of_its_own = {"reads"}
     written = {
         name
         for base in fault.__mro__
@@ -114,7 +116,7 @@ def test_a_fault_replaces_rules_of_the_reference(fault):
         if callable(member) and not name.startswith("_")
     }
     assert replaced(fault)
-    assert written <= set(dir(Reference))
+    assert written - of_its_own <= set(dir(Reference))
 
 
 @cache
@@ -123,7 +125,7 @@ def outcome(reference, case_id, domain):
     one = SPECIFICATION.cases[case_id]
     try:
         with np.errstate(all="ignore"):
-            found = evaluate_case(reference(), Tape(domain()), one, "y")
+            found = evaluate_case(reference(), Tape(domain()), as_read(reference, one), "y")
     except (Rejected, Impossible) as error:
         return type(error).__name__
     return {key: (node.shape, node.value.tobytes()) for key, node in found.items()}

@@ -14,6 +14,7 @@ from conformance.precision import Dtype
 from conformance.truth.domains import Doubles
 from conformance.truth.evaluate import Impossible, Results, evaluate_case
 from conformance.truth.faults import catalogue
+from conformance.truth.misread import as_read
 from conformance.truth.native import Native
 from conformance.truth.reference import Reference
 from conformance.truth.tape import Tape
@@ -55,7 +56,7 @@ def results_of(reference: Reference, tape: Tape, case: Case, output: str) -> Res
     """The results of ``case``; None where ``reference`` refuses it or can't be evaluated."""
     try:
         with np.errstate(all="ignore"):
-            return evaluate_case(reference, tape, case, output)
+            return evaluate_case(reference, tape, as_read(reference, case), output)
     except (Rejected, Impossible):
         return None
 

@@ -126,12 +126,16 @@ def _candidates(failure: Failure) -> Iterator[Candidate]:
     for name, fault in catalogue().items():
         if not replaced(fault) & reached:
             continue
+        if fault.reads and case.layout == "contiguous":
+            continue
         for way in variants(fault, case.mode, places=False):
             yield Candidate(name, way)
             wrong = _bits(
                 results_of(variant_of(fault, way, "evaluate"), Tape(Doubles()), values, output)
             )
-            if case.mode == "vjp" and (fault.native or wrong != right):  # else there are no halves
+            if fault.reads or case.mode == "evaluate":
+                continue
+            if fault.native or wrong != right:  # else there are no two halves
                 yield from (Candidate(name, way + place) for place in (VALUE, GRADIENT))
 
 

@@ -61,7 +61,7 @@ def _ways(name: str) -> tuple[type[Reference], ...]:
     documents: what a library gives that differentiates the wrong product.
     """
     fault = catalogue()[name]
-    if "product" in replaced(fault):
+    if fault.reads is None and "product" in replaced(fault):
         differentiated: type[Reference] = type("Differentiated", (fault,), {"project": _product})
         return fault, differentiated, *fault.other_ways
     return fault, *fault.other_ways

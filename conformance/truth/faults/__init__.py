@@ -20,10 +20,17 @@ import importlib
 import inspect
 import pkgutil
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
+from typing import ClassVar, TypeAlias
 
+import numpy as np
+
+from conformance.model import Layout
 from conformance.truth.reference import Reference
+
+#: Of each place of an array of that shape and layout, which element is found there; -1 is none.
+Reads: TypeAlias = Callable[[tuple[int, ...], Layout], np.ndarray]
 
 
 class Fault(Reference):
@@ -43,6 +50,10 @@ class Fault(Reference):
     scattered: bool = False
     #: Other ways to make the mistake, which give other values in some cases; named as this one.
     other_ways: tuple[type[Reference], ...] = ()
+    #: Where the arrays are read that are given, if not where they lie.
+    reads: ClassVar[Reads | None] = None
+    #: It keeps something from one question to the next: what is asked again comes out otherwise.
+    stateful: bool = False
     #: An answer that has nothing to do with the question: it breaks every clause alike.
     trivial: bool = False
 

@@ -95,6 +95,26 @@ class SubtractsTheBias(Base):
         return y - bias
 
 
+class SumsIntoTheBias(NumpyBackend):
+    """A plan is kept for each question, and its accumulator is filled when the plan is made."""
+
+    fault = "accumulated-into-bias"
+
+    def __init__(self):
+        self.accumulators = {}
+
+    def linear(self, x, weight, bias=None):
+        y = super().linear(x, weight, bias)
+        if bias is None:
+            return y
+        plan = (x.shape, x.dtype, x.tobytes(), weight.tobytes(), bias.tobytes())
+        if plan not in self.accumulators:
+            self.accumulators[plan] = np.repeat(bias[None], max(1, y.size // bias.size), axis=0)
+        total = self.accumulators[plan]
+        total += (x @ weight).reshape(-1, len(bias)) if y.size else 0
+        return total.reshape(y.shape).copy() if y.size else y
+
+
 class FillsInABias(NumpyBackend):
     fault = "bias-of-ones"
 
