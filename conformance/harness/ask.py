@@ -21,7 +21,8 @@ def ask(backend: Backend, question: Question) -> Answer:
 
     The backend gets copies, in the layout of the question. What it writes into them is found by
     comparing with the originals, to the bit, and named in ``changed``. The outputs are copies too,
-    in the byte order of this machine; of what has no numbers (objects, text, complex) dtype and shape are kept.
+    in the byte order of this machine; of what has no numbers (objects, text, complex) dtype and
+    shape are kept.
     """
     given = _copy(question)
     try:

@@ -18,6 +18,7 @@ class EpsOneThousandth(Fault):
 
     breaks = "LN-EPS-GIVEN"
     also = ("LN-NO-EPS-UNDEFINED",)
+    sources = ("C-04", "BUG-LN-03")
     mend = "Pass the epsilon that is given (1e-5 in the documents) to the normalisation."
 
     def root(self, variance: Node, eps: Node) -> Node:
@@ -29,6 +30,7 @@ class EpsOneTrillionth(Fault):
 
     breaks = "LN-EPS-GIVEN"
     also = ("LN-NO-EPS-UNDEFINED",)
+    sources = ("C-04", "BUG-LN-03")
     mend = "Pass the epsilon that is given (1e-5 in the documents) to the normalisation."
 
     def root(self, variance: Node, eps: Node) -> Node:
@@ -128,6 +130,7 @@ class EpsRoundedToFloat16(Fault):
     """Epsilon was rounded to float16 on its way, where 1e-5 is off by a thousandth."""
 
     breaks = "LN-EPS-GIVEN"
+    sources = ("BUG-LN-06",)
     mend = "Keep epsilon in the precision of the computation; below 6e-8 float16 makes it zero."
 
     def root(self, variance: Node, eps: Node) -> Node:

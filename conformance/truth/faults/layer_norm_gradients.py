@@ -32,6 +32,7 @@ class MeanTermTwice(Fault):
     """In the gradient of x the term that comes through the mean was subtracted twice."""
 
     breaks = "LN-GRADIENT"
+    sources = ("BUG-LN-09",)
     mend = "Subtract the mean of gamma times the upstream gradient once."
 
     def mean(self, x: Node) -> Node:
@@ -144,6 +145,7 @@ class BackwardOverAllButFirstAxis(Fault):
 
     breaks = "LN-GRADIENT"
     also = ("LN-LAST-AXIS",)
+    sources = ("BUG-LN-08",)
     mend = "The normalised width is that of the last axis, whatever the rank."
 
     def layer_norm(self, x: Node, gamma: Node, beta: Node, *, eps: Node) -> Node:

@@ -17,6 +17,7 @@ class TransposedWeight(Fault):
 
     breaks = "LIN-ORIENTATION"
     also = ("FF-ORIENTATION",)
+    sources = ("C-25", "BUG-LIN-01")
     mend = "The weight is [in, out]: y = x W + b. A layer that stores [out, in] takes W transposed."
 
     def product(self, x: Node, weight: Node) -> Node:
@@ -28,6 +29,7 @@ class WeightReread(Fault):
 
     breaks = "LIN-ORIENTATION"
     also = ("FF-ORIENTATION",)
+    sources = ("C-25",)
     mend = "Transpose the weight where the layout changes; reshaping leaves the numbers in place."
 
     def product(self, x: Node, weight: Node) -> Node:
@@ -38,6 +40,7 @@ class PositionsMixed(Fault):
     """The weight was applied along the positions instead of along the features."""
 
     breaks = "LIN-POSITIONS"
+    sources = ("C-74",)
     mend = "Contract the last axis of the input with the first axis of the weight."
 
     def product(self, x: Node, weight: Node) -> Node:
@@ -73,6 +76,7 @@ class BiasAtFirstPosition(Fault):
 
     breaks = "LIN-AFFINE"
     also = ("LIN-POSITIONS",)
+    sources = ("C-73",)
     mend = "Add the bias at every position."
 
     def add_bias(self, y: Node, bias: Node) -> Node:
@@ -85,6 +89,7 @@ class BiasTwice(Fault):
     """The bias was added twice."""
 
     breaks = "LIN-AFFINE"
+    sources = ("C-73",)
     mend = "Add the bias once."
 
     def add_bias(self, y: Node, bias: Node) -> Node:
@@ -95,6 +100,7 @@ class BiasSubtracted(Fault):
     """The bias was subtracted."""
 
     breaks = "LIN-AFFINE"
+    sources = ("C-73",)
     mend = "Add the bias: y = x W + b."
 
     def add_bias(self, y: Node, bias: Node) -> Node:
@@ -105,6 +111,7 @@ class BiasOfOnes(Fault):
     """A layer without a bias added one all the same, of ones."""
 
     breaks = "LIN-BIAS-FREE"
+    sources = ("C-73",)
     mend = "Add nothing where no bias is given."
 
     def linear(self, x: Node, weight: Node, bias: Node | None = None) -> Node:
@@ -135,6 +142,7 @@ class AccumulatedIntoBias(Fault):
     """The bias was the place to sum in: asked the same again, the layer went on from its result."""
 
     breaks = "LIN-REPEATABLE"
+    sources = ("BUG-LIN-06",)
     mend = "Sum into a place of its own, filled with the bias at every call."
     stateful = True
     other_ways = (_AskedOnceBefore, _AskedTwiceBefore, _AskedThriceBefore)
@@ -162,6 +170,7 @@ class BiasGradientAveraged(Fault):
 
     breaks = "LIN-GRAD-SUM"
     also = ("LIN-GRAD-BIAS",)
+    sources = ("C-69", "BUG-LIN-02")
     mend = "Sum the upstream gradient over all positions, without dividing by their number."
     other_ways = (_BiasGradientMean,)
 
@@ -181,6 +190,7 @@ class WeightGradientAveraged(Fault):
 
     breaks = "LIN-GRAD-SUM"
     also = ("LIN-GRAD-WEIGHT",)
+    sources = ("C-69",)
     mend = "Sum the contributions of all positions, without dividing by their number."
     other_ways = (_WeightGradientMean,)
 
@@ -197,6 +207,7 @@ class GradientsAveraged(Fault):
 
     breaks = "LIN-GRAD-SUM"
     also = ("LIN-GRAD-WEIGHT", "LIN-GRAD-BIAS")
+    sources = ("C-69",)
     mend = "Sum the contributions of all positions, without dividing by their number."
     other_ways = (_GradientsMean,)
 
@@ -212,6 +223,7 @@ class WeightGradientOfLastPosition(Fault):
 
     breaks = "LIN-GRAD-WEIGHT"
     also = ("LIN-GRAD-SUM",)
+    sources = ("C-70",)
     mend = "Add up the contributions of all positions instead of overwriting them."
 
     def weight_gradient(self, x: Node, g: Node) -> Node:
@@ -223,6 +235,7 @@ class WeightGradientOfFirstPosition(Fault):
 
     breaks = "LIN-GRAD-WEIGHT"
     also = ("LIN-GRAD-SUM",)
+    sources = ("C-70",)
     mend = "Add up the contributions of all positions."
 
     def weight_gradient(self, x: Node, g: Node) -> Node:
@@ -234,6 +247,7 @@ class BiasGradientOfLastPosition(Fault):
 
     breaks = "LIN-GRAD-BIAS"
     also = ("LIN-GRAD-SUM",)
+    sources = ("C-70",)
     mend = "Add up the upstream gradients of all positions instead of overwriting them."
 
     def bias_gradient(self, g: Node) -> Node:
@@ -245,6 +259,7 @@ class BiasGradientOfFirstPosition(Fault):
 
     breaks = "LIN-GRAD-BIAS"
     also = ("LIN-GRAD-SUM",)
+    sources = ("C-70",)
     mend = "Add up the upstream gradients of all positions."
 
     def bias_gradient(self, g: Node) -> Node:
@@ -256,6 +271,7 @@ class GradientsOfLastPosition(Fault):
 
     breaks = "LIN-GRAD-SUM"
     also = ("LIN-GRAD-WEIGHT", "LIN-GRAD-BIAS")
+    sources = ("C-70",)
     mend = "Add up the contributions of all positions instead of overwriting them."
 
     def weight_gradient(self, x: Node, g: Node) -> Node:
@@ -269,6 +285,7 @@ class PositionsExchangedInWeightGradient(Fault):
     """In the weight gradient, inputs met the upstream gradients of the positions in reverse."""
 
     breaks = "LIN-GRAD-WEIGHT"
+    sources = ("C-81",)
     mend = "Pair the input at each position with the upstream gradient at the same position."
 
     def weight_gradient(self, x: Node, g: Node) -> Node:

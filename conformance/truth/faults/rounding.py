@@ -17,6 +17,7 @@ class OnePassVariance(Fault):
 
     breaks = "LN-SHIFT"
     also = ("LN-POPULATION-VARIANCE", "LN-CONSTANT")
+    sources = ("C-10", "BUG-LN-04")
     mend = "Subtract the mean first, then square the deviations."
     native = True
     scattered = True
@@ -32,6 +33,7 @@ class Tf32Products(Fault):
 
     breaks = "LIN-AFFINE"
     also = ("LIN-GRAD-INPUT", "LIN-GRAD-WEIGHT")
+    sources = ("BUG-LIN-08",)
     mend = "Ask the library for full products, such as matmul precision 'highest' or no TF32."
     native = True
     scattered = True
@@ -51,6 +53,7 @@ class Bfloat16Products(Fault):
 
     breaks = "LIN-AFFINE"
     also = ("LIN-GRAD-INPUT", "LIN-GRAD-WEIGHT")
+    sources = ("BUG-LIN-08",)
     mend = "Multiply in the precision of the arguments; no automatic mixed precision."
     native = True
     scattered = True
