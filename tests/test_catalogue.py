@@ -236,7 +236,8 @@ def test_a_missed_fault_is_told_unless_it_carries_its_reason(monkeypatch, capsys
     code, out = command(monkeypatch, capsys, "faults", "--missed")
     assert code == 1
     assert out.splitlines() == [f"overlooked: no case rejects it in {dtype}" for dtype in DTYPES]
-    _, out = command(monkeypatch, capsys, "faults", "--missed", "--json")
+    code, out = command(monkeypatch, capsys, "faults", "--missed", "--json")
+    assert code == 1
     assert [row["name"] for row in json.loads(out)["faults"]] == ["overlooked"]
 
 
