@@ -831,7 +831,7 @@ def test_a_diagnosis_needs_no_oracle():
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
-SHAPES = ("linear/weight-*", "linear/bias-of-*", "linear/input*-of-*")
+SHAPES = ("linear/weight-*", "linear/bias-of-*", "linear/input*-of-*", "linear/gradients-*-of-*")
 
 
 def test_wrong_adapters_refuse_what_must_be_refused():

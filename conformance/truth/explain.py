@@ -127,14 +127,13 @@ def _candidates(failure: Failure) -> Iterator[Candidate]:
         if not replaced(fault) & reached:
             continue
         if fault.reads and case.layout == "contiguous":
-            continue
+            continue  # memory is the array there
         for way in variants(fault, case.mode, places=False):
             yield Candidate(name, way)
-            wrong = _bits(
-                results_of(variant_of(fault, way, "evaluate"), Tape(Doubles()), values, output)
-            )
             if fault.reads or case.mode == "evaluate":
                 continue
+            other = variant_of(fault, way, "evaluate")
+            wrong = _bits(results_of(other, Tape(Doubles()), values, output))
             if fault.native or wrong != right:  # else there are no two halves
                 yield from (Candidate(name, way + place) for place in (VALUE, GRADIENT))
 
