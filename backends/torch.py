@@ -44,8 +44,8 @@ class TorchBackend(TorchLayers):
         return {"torch": str(torch.__version__)}
 
     def to_native(self, array: np.ndarray) -> Tensor:
-        """A tensor on ``device`` with a copy of ``array``, in its dtype."""
-        return torch.from_numpy(array.copy()).to(self.device)
+        """A tensor on ``device`` with a copy of ``array``, in its dtype and its order of axes."""
+        return torch.from_numpy(array.copy(order="K")).to(self.device)
 
     def to_numpy(self, native: Tensor) -> np.ndarray:
         """The values of a tensor, detached from its graph, in its dtype."""

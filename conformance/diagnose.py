@@ -33,9 +33,12 @@ from conformance.truth.evidence import (
 from conformance.truth.explain import Explainer, Failure
 from conformance.truth.faults import catalogue
 from conformance.truth.hints import hint
-from conformance.truth.variants import WHERE
+from conformance.truth.variants import WHERE, place_of
 
 __all__ = ["Failure", "diagnose"]
+
+#: How the message begins of a case that was asked again.
+_OTHERWISE = "not reproducible"
 
 
 def diagnose(
@@ -59,6 +62,7 @@ def diagnose(
     named = _with_twins(named, known)
     named = [_with_because(verdict, named, operations, weak) for verdict in named]
     named = _with_signatures(evidence, named)
+    named = [_with_memory(evidence, verdict, named, chosen) for verdict in named]
     named = [_with_cause(verdict, named, weak) for verdict in named]
     return _with_hints(named, known)
 
@@ -128,10 +132,30 @@ def _with_signatures(evidence: Evidence, named: Sequence[Verdict]) -> list[Verdi
     return result
 
 
+def _with_memory(
+    evidence: Evidence, verdict: Verdict, named: Sequence[Verdict], chosen: Sequence[Candidate]
+) -> Verdict:
+    """What differs from call to call is the doing of a fault that remembers: answers that came out
+    otherwise when asked again, and relations between calls that nothing else explains.
+
+    Where such a fault was found in the same operation, or in those that it is built on.
+    """
+    again = verdict.message.startswith(_OTHERWISE) or evidence.relates(verdict)
+    if verdict.verdict != "fail" or verdict.diagnosis or not again:
+        return verdict
+    own = {verdict.operation, *evidence.parts(verdict.operation)}
+    told = [each for other in named if other.operation in own for each in other.diagnosis or ()]
+    faults = {each.fault for each in told if catalogue()[each.fault].stateful}
+    found = {
+        each.fault: _diagnosis(each, verdict) for each in reversed(chosen) if each.fault in faults
+    }
+    return msgspec.structs.replace(verdict, diagnosis=tuple(found.values()) or None)
+
+
 def _diagnosis(candidate: Candidate, verdict: Verdict) -> Diagnosis:
     """The fault in words; what breaks every clause alike breaks the first that the case shows."""
     fault = catalogue()[candidate.fault]
-    says, where = fault.says(), WHERE[candidate.variant]
+    says, where = fault.says(), WHERE[place_of(candidate.variant)]
     return Diagnosis(
         fault=candidate.fault,
         says=f"{says.removesuffix('.')}, {where}." if where else says,
@@ -218,7 +242,8 @@ def _with_hints(verdicts: Sequence[Verdict], failures: Iterable[Failure]) -> lis
         text = ""
         open_ = not verdict.diagnosis and verdict.because is None
         if failure and open_ and failure.truth and list(failure.answers) == [""]:
-            text = hint(failure.truth, failure.answers[""], verdict.dtype)
+            asked = failure.questions.get("")
+            text = hint(failure.truth, failure.answers[""], verdict.dtype, asked)
         message = f"{verdict.message}\nno known mistake, but {text}" if text else verdict.message
         told.append(msgspec.structs.replace(verdict, message=message))
     return told

@@ -34,6 +34,7 @@ from conformance.truth.evaluate import Impossible
 from conformance.truth.faults import Fault, catalogue
 from conformance.truth.freeze import freeze_case, thaw
 from conformance.truth.kills import SEPARATES, Effects
+from conformance.truth.misread import as_read
 from conformance.truth.prove import Proof, prove, prove_values
 
 #: Digits shown of a quantity, and elements shown of a tensor, before the rest is left out.
@@ -239,7 +240,10 @@ def _wrong_values(case: Case, operation: Operation, fault: type[Fault]) -> str:
     if fault.native:
         return "a mistake of rounding: each implementation gives other values"
     try:
-        values: Mapping[tuple[str, str], np.ndarray] = prove_values(case, operation, fault()).values
+        asked = as_read(fault, case)
+        values: Mapping[tuple[str, str], np.ndarray] = prove_values(
+            asked, operation, fault()
+        ).values
     except Rejected as rejected:
         return f"rejects it as {rejected.kind}"
     except Impossible:

@@ -48,6 +48,11 @@ def verdict(
     valid case that a rejection or an undefined case stands beside.
     """
     found = _judge(case, dtype, truth, answers, twin)
+    if found.verdict == "fail" and case.layout != "contiguous":
+        # The same numbers may well have passed in another layout: this is where to look.
+        found = msgspec.structs.replace(
+            found, message=f"{found.message}; the arguments were {case.layout}"
+        )
     return Verdict(
         case=case.id,
         operation=case.operation,

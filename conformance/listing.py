@@ -128,6 +128,8 @@ def heading(case: Case, specification: Specification) -> Iterator[str]:
     yield f"{case.id}: {case.title}"
     yield f"  {case.operation}, {case.mode}, in {' and '.join(case.dtypes)}"
     yield f"  {case.file}:{case.line}"
+    if case.layout != "contiguous":
+        yield f"  the arrays are {case.layout} in memory"
     if case.derived:
         yield f"  derived: {case.derived}"
     yield ""

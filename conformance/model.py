@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     Argument: TypeAlias = Array | float | int | bool | dict[str, Array] | None
 
 Mode = Literal["evaluate", "vjp"]
+#: How the arrays of a question lie in memory: last axis fastest, first axis fastest, or every
+#: second element of a larger buffer.
+Layout = Literal["contiguous", "transposed", "sliced"]
 TensorDtype = Literal["real", "float64", "float32", "int64", "int32", "bool"]
 Number: TypeAlias = int | Decimal
 
@@ -259,6 +262,7 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
     calls: dict[str, Call]
     expectation: Expectation
     dtypes: tuple[Dtype, ...]
+    layout: Layout = "contiguous"
     derived: str | None = None
     degenerate: str | None = None
     free: str | None = None
@@ -314,7 +318,8 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
     (attributes), by name, and parameters as a dict of arrays; an optional argument that is left
     out is absent. For ``evaluate``, ``outputs`` names the results asked for. For ``vjp``,
     ``upstream`` is the gradient with respect to each output, and the results asked for are the
-    gradients with respect to ``wrt``: arguments, and parameters by their own names.
+    gradients with respect to ``wrt``: arguments, and parameters by their own names. A backend gets
+    its arrays in the ``layout``; in a question that only travels they are contiguous.
     """
 
     operation: str
@@ -324,6 +329,7 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
     outputs: tuple[str, ...] = ()
     upstream: dict[str, Any] = {}  # output -> Array
     wrt: tuple[str, ...] = ()
+    layout: Layout = "contiguous"
 
 
 Status = Literal["outputs", "rejected", "unsupported", "error", "crash", "timeout"]

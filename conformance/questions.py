@@ -54,6 +54,7 @@ def question(
         outputs=(asked.outputs or tuple(operation.outputs)) if case.mode == "evaluate" else (),
         upstream={name: array(value, dtype) for name, value in asked.upstream.items()},
         wrt=asked.wrt,
+        layout=case.layout,
     )
 
 

@@ -10,10 +10,11 @@ import numpy as np
 
 from conformance.errors import UsageError
 from conformance.frozen import Truth
-from conformance.model import Case, Values
+from conformance.model import Case, Layout, Values
 from conformance.precision import Dtype
 from conformance.questions import question
 from conformance.specification import Specification
+from conformance.strides import laid_out
 
 
 def reproducer(case: Case, specification: Specification, dtype: Dtype) -> str:
@@ -43,9 +44,9 @@ def _lines(case: Case, specification: Specification, dtype: Dtype) -> Iterator[s
     yield "import numpy as np"
     yield ""
     for argument, value in asked.arguments.items():
-        yield f"{argument} = {_literal(value)}"
+        yield f"{argument} = {_literal(value, asked.layout)}"
     for value in asked.upstream.values():
-        yield f"upstream = {_literal(value)}"
+        yield f"upstream = {_literal(value, asked.layout)}"
     yield ""
     yield "# What is right (the nearest double), and the largest error that is allowed."
     yield f"want = {{{_entries({key[1]: p.high for key, p in truth.items()})}}}"
@@ -65,15 +66,21 @@ def _lines(case: Case, specification: Specification, dtype: Dtype) -> Iterator[s
     yield '    print(key, "passes" if ratio <= 1 else "fails", "error / bound at most", ratio)'
 
 
-def _literal(value: Any) -> str:
+def _literal(value: Any, layout: Layout = "contiguous") -> str:
+    """NumPy code for ``value``, which lies in memory as the layout says."""
     if isinstance(value, dict):
-        entries = (f"    {name!r}: {_literal(item)},\n" for name, item in value.items())
+        entries = (f"    {name!r}: {_literal(item, layout)},\n" for name, item in value.items())
         return f"{{\n{''.join(entries)}}}"
     if not isinstance(value, np.ndarray):
         return repr(value)
     if value.size == 0:
         return f"np.zeros({value.shape}, dtype=np.{value.dtype})"
-    return f"np.array({value.tolist()!r}, dtype=np.{value.dtype})"
+    if layout == "sliced":
+        buffer = laid_out(value, layout).base
+        assert buffer is not None  # a slice is one of something
+        return f"{_literal(buffer)}[1::2].reshape({value.shape})"
+    order = ', order="F"' if layout == "transposed" else ""
+    return f"np.array({value.tolist()!r}, dtype=np.{value.dtype}{order})"
 
 
 def _entries(arrays: dict[str, np.ndarray]) -> str:

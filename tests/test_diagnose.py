@@ -20,6 +20,7 @@ from conformance.backends.numpy import NumpyBackend
 from conformance.frozen import Truth
 from conformance.layout import SPEC
 from conformance.model import Answer, Diagnosis, Verdict
+from conformance.questions import question
 from conformance.report.causes import root_causes
 from conformance.specification import load
 from conformance.truth import signature
@@ -27,7 +28,9 @@ from conformance.truth.candidates import Candidate
 from conformance.truth.choose import choose
 from conformance.truth.evidence import LIKELY, Evidence, deepest_first, group
 from conformance.truth.faults import catalogue
+from conformance.truth.fitted import fitted_epsilon
 from conformance.truth.hints import hint
+from conformance.truth.variants import variants
 from tests.builders import OPERATIONS, proven
 
 SPECIFICATION = load()
@@ -74,6 +77,7 @@ BLOCK = (
 #: What the adapters of each file are judged on, beyond a case of each operation.
 SELECT = {
     "linear": ("linear/*",),
+    "memory": ("*transposed*", "*sliced*"),
     "layer_norm": ("layer-norm/*",),
     "gelu": ("gelu/*",),
     "feed_forward": ("feed-forward/*", "residual/gradients-*"),
@@ -157,6 +161,70 @@ def test_a_mistake_is_named_whoever_made_it(stem, adapter):
     assert named >= 0.95 * len(failed)
 
 
+def test_a_mean_over_no_positions_is_no_second_mistake():
+    """An average that is NaN where there is nothing, and one that is zero, have one root cause."""
+    _, adapter = WRONG_ADAPTERS["TakesTheMeanOfTheUpstream"]
+    report = judged(adapter(), "linear/*gradients*", "feed-forward/*gradients*")
+    empty = [v for v in failures(report) if v.message == "bias is not finite"]
+    assert {v.case for v in empty} == {
+        "linear/gradients-no-positions", "linear/gradients-no-positions-rank-three",
+    }  # fmt: skip
+    (cause,) = root_causes(report.verdicts).roots
+    assert cause.diagnosis.fault == "bias-gradient-averaged"
+    assert set(empty) <= set(cause.failures)
+
+
+class WiresItsOwnEpsilon(NumpyBackend):
+    """A constant that nobody else has."""
+
+    def layer_norm(self, x, gamma, beta, *, eps):
+        return super().layer_norm(x, gamma, beta, eps=3e-5)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_an_epsilon_that_is_no_known_one_is_told(dtype):
+    """No fault has this constant; the message says which it is, at the head of the summary."""
+    report = judged(WiresItsOwnEpsilon(), "layer-norm/*", dtypes=(dtype,))
+    first = root_causes(report.verdicts).roots[0]
+    assert first.diagnosis is None
+    assert len(first.failures) > len(failures(report)) / 2
+    assert first.worst.message.endswith(
+        "\nno known mistake, but y is what an epsilon of 3e-05 gives"
+    )
+    told = [v.message.split("\n")[-1] for v in failures(report)]
+    assert not [text for text in told if "epsilon" in text and "3e-05" not in text]
+
+
+def answered(epsilon, case="layer-norm/small-variance", noise=0.0, dtype="float64"):
+    """The truth, a question, and the answer of a layer norm with ``epsilon`` of its own to it."""
+    one = SPECIFICATION.cases[case]
+    asked = question(one, OPERATIONS[one.operation], "", dtype, {})
+    wrong = msgspec.structs.replace(asked, arguments={**asked.arguments, "eps": epsilon})
+    y = NumpyBackend().answer(wrong).outputs["y"]
+    answer = Answer(outputs={"y": y + np.array(noise * np.sin(np.arange(y.size)), y.dtype)})
+    return Truth(SPEC / "truth").of(one), answer, asked
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("epsilon", [2e-9, 3e-7, 4.5e-6, 2e-5, 0.0125, 0.3])
+def test_an_epsilon_is_found_to_three_digits(epsilon, dtype):
+    """From 10^-9 to one, where it matters beside the variance, 2^-24."""
+    assert fitted_epsilon(*answered(epsilon, dtype=dtype)) == epsilon
+
+
+def test_an_epsilon_is_told_only_where_it_gives_the_whole_answer():
+    """Noise on top, no effect to speak of, and other questions have none."""
+    assert fitted_epsilon(*answered(2e-5, noise=1e-6)) is None
+    assert fitted_epsilon(*answered(2e-18, case="layer-norm/four-features")) is None
+    truth, answer, asked = answered(2e-5)
+    backward = msgspec.structs.replace(asked, mode="vjp")
+    assert fitted_epsilon(truth, answer, backward) is None
+    other = msgspec.structs.replace(asked, operation="gelu")
+    assert fitted_epsilon(truth, answer, other) is None
+    infinite = Answer(outputs={"y": np.full_like(answer.outputs["y"], np.inf)})
+    assert fitted_epsilon(truth, infinite, asked) is None
+
+
 def test_every_fault_with_a_value_of_its_own_has_an_adapter():
     """The answer to the question before has no value of its own: it depends on what was asked."""
     made = {adapter.fault for _, adapter in WRONG_ADAPTERS.values()}
@@ -172,6 +240,69 @@ def test_another_way_to_make_the_same_mistake_of_rounding_is_known_by_its_cases(
     assert failed[0].keys() < failed[1].keys()  # what was NaN may pass when it is clipped
     assert all(failed[0][case] != failed[1][case] for case in failed[0])
     assert {name for v in failures(both[0]) for name in names(v)} == {"one-pass-variance"}
+
+
+# ---------------------------------------------------------------- one mistake in several ways
+
+
+@pytest.mark.parametrize(
+    ("fault", "mode", "numbers"),
+    [
+        ("relu", "evaluate", [0]),
+        ("relu", "vjp", [0, 1, 2]),
+        ("padded-to-four", "evaluate", [0, 3]),
+        ("padded-to-four", "vjp", [0, 1, 2, 3, 4, 5]),
+        ("transposed-weight", "vjp", [0, 1, 2, 3, 4, 5]),
+    ],
+)
+def test_a_mistake_is_looked_for_in_every_way_and_place(fault, mode, numbers):
+    """Whole, and for gradients in the value or the gradient alone, in each way to make it."""
+    assert list(variants(FAULTS[fault], mode)) == numbers
+    assert [Candidate(fault, number).whole for number in numbers] == [
+        number % 3 == 0 for number in numbers
+    ]
+    assert list(variants(FAULTS[fault], mode, places=False)) == [n for n in numbers if n % 3 == 0]
+
+
+class AveragesSome(NumpyBackend):
+    """Divides by the positions, and by one where there are none."""
+
+    def linear_vjp(self, upstream, x, weight, bias=None):
+        gradients = super().linear_vjp(upstream, x, weight, bias)
+        count = np.array(max(1, upstream[..., 0].size), upstream.dtype)
+        return {**gradients, "weight": gradients["weight"] / count}
+
+
+def test_a_way_that_a_passing_case_refutes_is_not_the_one_that_was_taken():
+    """Zero over no positions passes, so that it was not the mean that is NaN there; one name."""
+    report = judged(AveragesSome(), "linear/gradients-*")
+    assert {tuple(names(v)) for v in failures(report)} == {("weight-gradient-averaged",)}
+    assert not [v for v in failures(report) if "no-positions" in v.case]
+
+
+def test_what_differs_when_asked_again_is_the_doing_of_a_fault_that_remembers():
+    """Relations between calls, and answers asked for again at the end, where it was found."""
+    _, adapter = WRONG_ADAPTERS["SumsIntoTheBias"]
+    failed = failures(judged(adapter(), "linear/*", "feed-forward/*"))
+    again = [v for v in failed if v.message.startswith("not reproducible")]
+    assert {v.operation for v in again} >= {"linear"}
+    assert all(names(v) == ["accumulated-into-bias"] for v in again)
+    related = [v for v in failed if v.case == "linear/affine-defect"]
+    assert [names(v) for v in related] == [["accumulated-into-bias"]]
+    forgetful = failures(judged(Draws(), "linear/*"))
+    assert forgetful
+    assert not any(v.diagnosis for v in forgetful)
+
+
+class Draws(NumpyBackend):
+    """Right but for a bit that is drawn anew each time."""
+
+    calls = 0
+
+    def linear(self, x, weight, bias=None):
+        self.calls += 1
+        y = super().linear(x, weight, bias)
+        return np.nextafter(y, np.array(np.inf, y.dtype)) if self.calls % 2 else y
 
 
 # --------------------------------------------------------------------------- two mistakes at once
@@ -747,7 +878,7 @@ def test_a_diagnosis_needs_no_oracle():
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
-SHAPES = ("linear/weight-*", "linear/bias-of-*", "linear/input*-of-*")
+SHAPES = ("linear/weight-*", "linear/bias-of-*", "linear/input*-of-*", "linear/gradients-*-of-*")
 
 
 def test_wrong_adapters_refuse_what_must_be_refused():

@@ -310,7 +310,7 @@ def test_a_question_travels_without_its_answer():
         line = protocol.encode(protocol.ask_message(1, asked)).decode()
         message = json.loads(line)
         assert message.keys() == {"type", "number", "operation", "mode", "dtype", "arguments",
-                                  "maps", "outputs", "upstream", "wrt"}  # fmt: skip
+                                  "maps", "outputs", "upstream", "wrt", "layout"}  # fmt: skip
         for array in (*message["arguments"].values(), *message["upstream"].values()):
             assert not isinstance(array, dict) or array.keys() == {"dtype", "shape", "data"}
         assert message["arguments"].keys() | message["maps"].keys() == asked.arguments.keys()

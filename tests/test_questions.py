@@ -41,7 +41,7 @@ def test_every_case_of_the_specification_can_be_asked():
 def test_a_question_says_nothing_of_what_is_expected():
     """Neither id nor clauses, truth, bound or tolerance travel to a backend."""
     assert Question.__struct_fields__ == (
-        "operation", "mode", "dtype", "arguments", "outputs", "upstream", "wrt",
+        "operation", "mode", "dtype", "arguments", "outputs", "upstream", "wrt", "layout",
     )  # fmt: skip
 
 

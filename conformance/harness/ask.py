@@ -10,7 +10,8 @@ import numpy as np
 
 from conformance.harness.arrays import MOST_NUMBERS, blank, number_name
 from conformance.harness.wording import tame, told
-from conformance.model import Answer, Backend, Question, Status
+from conformance.model import Answer, Backend, Layout, Question, Status
+from conformance.strides import laid_out
 
 _STATUSES = frozenset(get_args(Status))
 
@@ -18,9 +19,10 @@ _STATUSES = frozenset(get_args(Status))
 def ask(backend: Backend, question: Question) -> Answer:
     """The answer of ``backend``. Its exceptions are errors; a SystemExit is a crash.
 
-    The backend gets copies. What it writes into them is found by comparing with the originals, to
-    the bit, and named in ``changed``. The outputs are copies too, in the byte order of this
-    machine; of what has no numbers (objects, text, complex) dtype and shape are kept.
+    The backend gets copies, in the layout of the question. What it writes into them is found by
+    comparing with the originals, to the bit, and named in ``changed``. The outputs are copies too,
+    in the byte order of this machine; of what has no numbers (objects, text, complex) dtype and
+    shape are kept.
     """
     given = _copy(question)
     try:
@@ -98,16 +100,16 @@ def _code(error: SystemExit) -> str:
 def _copy(question: Question) -> Question:
     return msgspec.structs.replace(
         question,
-        arguments=_copied(question.arguments),
-        upstream=_copied(question.upstream),
+        arguments=_copied(question.arguments, question.layout),
+        upstream=_copied(question.upstream, question.layout),
     )
 
 
-def _copied(values: Mapping[str, Any]) -> dict[str, Any]:
+def _copied(values: Mapping[str, Any], layout: Layout) -> dict[str, Any]:
     return {
-        name: value.copy()
+        name: laid_out(value, layout)
         if isinstance(value, np.ndarray)
-        else _copied(value)
+        else _copied(value, layout)
         if isinstance(value, Mapping)
         else value
         for name, value in values.items()

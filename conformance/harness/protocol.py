@@ -17,7 +17,7 @@ import msgspec
 import numpy as np
 
 from conformance.harness.arrays import Array, pack, unpack
-from conformance.model import Answer, Description, Mode, Question, Status
+from conformance.model import Answer, Description, Layout, Mode, Question, Status
 from conformance.precision import Dtype
 
 #: Raised when a message changes its meaning. Both sides refuse another.
@@ -43,7 +43,11 @@ class Refused(msgspec.Struct, frozen=True, kw_only=True, tag="refused"):
 
 
 class Ask(msgspec.Struct, frozen=True, kw_only=True, tag="ask"):
-    """A question: arrays and numbers by argument name, and arguments that are maps of arrays."""
+    """A question: arrays and numbers by argument name, and arguments that are maps of arrays.
+
+    Arrays travel row-major; ``layout`` says how the child is to lay them out in memory before it
+    hands them over. A child whose language knows no strides ignores it.
+    """
 
     number: int
     operation: str
@@ -54,6 +58,7 @@ class Ask(msgspec.Struct, frozen=True, kw_only=True, tag="ask"):
     outputs: list[str] = []
     upstream: dict[str, Array] = {}
     wrt: list[str] = []
+    layout: Layout = "contiguous"
 
 
 class Answered(msgspec.Struct, frozen=True, kw_only=True, tag="answered"):
@@ -110,6 +115,7 @@ def ask_message(number: int, question: Question) -> Ask:
         outputs=list(question.outputs),
         upstream={name: pack(value) for name, value in question.upstream.items()},
         wrt=list(question.wrt),
+        layout=question.layout,
     )
 
 
@@ -129,6 +135,7 @@ def question_of(message: Ask) -> Question:
         outputs=tuple(message.outputs),
         upstream={name: unpack(value) for name, value in message.upstream.items()},
         wrt=tuple(message.wrt),
+        layout=message.layout,
     )
 
 

@@ -1,4 +1,4 @@
-"""Failures grouped by what has to be mended: faults first, then operations, then dependants."""
+"""Failures grouped by what has to be mended: the largest group first, dependants last."""
 
 from __future__ import annotations
 
@@ -74,12 +74,17 @@ def failures(verdicts: Iterable[Verdict]) -> tuple[Verdict, ...]:
 
 
 def root_causes(verdicts: Iterable[Verdict]) -> Causes:
-    """Group all failures: by fault, then undiagnosed by operation, each by falling count."""
+    """Group all failures, by fault and undiagnosed by operation: the largest group first.
+
+    A fault that explains little never stands before a cause that nothing explains and that has
+    more failures; of groups of one size the diagnosed one comes first.
+    """
     failed = failures(verdicts)
     undiagnosed = [verdict for verdict in failed if not verdict.diagnosis]
     own = [verdict for verdict in undiagnosed if verdict.because is None]
+    found = [*_by_fault([verdict for verdict in failed if verdict.diagnosis]), *_by_kind(own)]
     return Causes(
-        roots=(*_by_fault([verdict for verdict in failed if verdict.diagnosis]), *_by_kind(own)),
+        roots=tuple(sorted(found, key=lambda cause: -len(cause.failures))),
         dependants=tuple(verdict for verdict in undiagnosed if verdict.because is not None),
         failures=len(failed),
     )
@@ -113,5 +118,4 @@ def _by_kind(failed: Sequence[Verdict]) -> list[RootCause]:
     for verdict in failed:
         key = (verdict.operation, verdict.verdict, measured(verdict) is not None)
         groups.setdefault(key, []).append(verdict)
-    found = [RootCause(failures=tuple(group)) for group in groups.values()]
-    return sorted(found, key=lambda cause: -len(cause.failures))
+    return [RootCause(failures=tuple(group)) for group in groups.values()]

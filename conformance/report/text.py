@@ -181,7 +181,7 @@ def _near_names(unsupported: Iterable[Verdict]) -> set[str]:
 
 
 def cause_lines(report: Report) -> tuple[str, ...]:
-    """What to mend, in order: faults, undiagnosed operations, dependants; empty where all pass."""
+    """What to mend: the largest group first, dependants last; empty where all pass."""
     causes = root_causes(report.verdicts)
     if not causes.failures:
         return ()

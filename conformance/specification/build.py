@@ -55,6 +55,7 @@ def build_case(
         calls=calls,
         expectation=expectation,
         dtypes=entry.dtypes,
+        layout=entry.layout,
         derived=entry.derived,
         degenerate=entry.degenerate,
         free=entry.free or operation.free,

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from conformance.model import ArgumentRule, Mode, OutputRule
+from conformance.model import ArgumentRule, Layout, Mode, OutputRule
 from conformance.precision import Dtype
 
 
@@ -92,6 +92,7 @@ class CaseEntry(_Closed, frozen=True, kw_only=True):
     beside: str | None = None
     relate: list[dict[str, Any]] = []
     dtypes: tuple[Dtype, ...] = ("float64", "float32")
+    layout: Layout = "contiguous"
     derived: str | None = None
     degenerate: str | None = None
     free: str | None = None

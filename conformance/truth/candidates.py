@@ -14,10 +14,11 @@ from conformance.precision import Dtype
 from conformance.truth.domains import Doubles
 from conformance.truth.evaluate import Impossible, Results, evaluate_case
 from conformance.truth.faults import catalogue
+from conformance.truth.misread import as_read
 from conformance.truth.native import Native
 from conformance.truth.reference import Reference
 from conformance.truth.tape import Tape
-from conformance.truth.variants import GRADIENT, WHOLE, variants
+from conformance.truth.variants import WHOLE, place_of, variant_of
 from conformance.truth.visibility import LARGE, SEPARATES, distance
 
 
@@ -31,13 +32,12 @@ class Candidate:
     @property
     def whole(self) -> bool:
         """Whether value and gradient have it alike."""
-        return self.variant in WHOLE
+        return place_of(self.variant) == WHOLE
 
     def reference(self, mode: Mode) -> Reference:
         """The reference that makes the mistake; a mistake of the gradient alone has no values."""
-        fault = catalogue()[self.fault]
-        if self.variant == 0:
-            return fault()  # a new one for each case: it may remember what it gave before
+        if self.whole:  # a new one for each case: it may remember what it gave before
+            return variant_of(catalogue()[self.fault], self.variant, mode)
         return _part(self.fault, self.variant, mode)
 
     def results(self, case: Case, output: str, dtype: Dtype) -> Results | None:
@@ -49,17 +49,14 @@ class Candidate:
 
 @cache
 def _part(name: str, variant: int, mode: Mode) -> Reference:
-    found = list(variants(catalogue()[name], mode))
-    if variant < len(found):
-        return found[variant]
-    return Reference() if variant == GRADIENT else found[0]
+    return variant_of(catalogue()[name], variant, mode)
 
 
 def results_of(reference: Reference, tape: Tape, case: Case, output: str) -> Results | None:
     """The results of ``case``; None where ``reference`` refuses it or can't be evaluated."""
     try:
         with np.errstate(all="ignore"):
-            return evaluate_case(reference, tape, case, output)
+            return evaluate_case(reference, tape, as_read(reference, case), output)
     except (Rejected, Impossible):
         return None
 

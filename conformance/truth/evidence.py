@@ -102,6 +102,11 @@ class Evidence:
                         kept[key_of(each)].add(candidate)
         return {key: frozenset(candidates) for key, candidates in kept.items()}
 
+    def relates(self, verdict: Verdict) -> bool:
+        """Whether the case of a verdict compares the answers to several calls."""
+        case = self._case(verdict)
+        return case is not None and len(case.calls) > 1
+
     def size(self, verdict: Verdict, fault: type[Fault]) -> float | None:
         """D of a mistake of rounding in the case of a verdict; None where it isn't known."""
         case = self._case(verdict)
@@ -123,7 +128,10 @@ class Evidence:
         return self._against[key]
 
     def _contradicts(self, candidate: Candidate, case: Case, dtype: Dtype) -> bool:
-        if not replaced(catalogue()[candidate.fault]) & self._rules(case):
+        fault = catalogue()[candidate.fault]
+        if fault.reads is not None and case.layout == "contiguous":
+            return False
+        if not replaced(fault) & self._rules(case):
             return False
         return contradicted(candidate, case, self._output(case), self._values(case), dtype)
 

@@ -25,7 +25,7 @@ from conformance.truth.faults import catalogue
 from conformance.truth.reference import Reference
 from conformance.truth.rules import recording, replaced
 from conformance.truth.tape import Node, Tape
-from conformance.truth.variants import VALUE, variants
+from conformance.truth.variants import GRADIENT, VALUE, variant_of, variants
 from conformance.truth.visibility import distance
 
 #: Call and output.
@@ -83,7 +83,7 @@ class Explainer:
             self._candidates = self._candidates or list(_candidates(failure))
             found = {each for each in self._candidates if self._explains(each, failure)}
         if failure.case.mode == "evaluate":  # where there is no gradient to tell the two apart
-            found |= {Candidate(each.fault, VALUE) for each in found if each.whole}
+            found |= {Candidate(each.fault, each.variant + VALUE) for each in found if each.whole}
         self._failed[kind] += 1
         known.update(found)
         return frozenset(found)
@@ -99,7 +99,7 @@ class Explainer:
         return {
             Candidate(name, variant)
             for name in faults
-            for variant in range(len(list(variants(catalogue()[name], kind[1]))))
+            for variant in variants(catalogue()[name], kind[1])
         }
 
     def _explains(self, candidate: Candidate, failure: Failure) -> bool:
@@ -127,13 +127,16 @@ def _candidates(failure: Failure) -> Iterator[Candidate]:
     for name, fault in catalogue().items():
         if not replaced(fault) & reached:
             continue
-        yield Candidate(name, 0)
-        if case.mode == "evaluate":
-            continue
-        wrong = _bits(results_of(fault(), Tape(Doubles()), values, output))
-        if fault.native or wrong != right:  # else there are no two halves
-            for variant in range(1, len(list(variants(fault, case.mode)))):
-                yield Candidate(name, variant)
+        if fault.reads and case.layout == "contiguous":
+            continue  # memory is the array there
+        for way in variants(fault, case.mode, places=False):
+            yield Candidate(name, way)
+            if fault.reads or case.mode == "evaluate":
+                continue
+            other = variant_of(fault, way, "evaluate")
+            wrong = _bits(results_of(other, Tape(Doubles()), values, output))
+            if fault.native or wrong != right:  # else there are no two halves
+                yield from (Candidate(name, way + place) for place in (VALUE, GRADIENT))
 
 
 def _bits(results: Results | None) -> object:

@@ -12,6 +12,7 @@ from conformance.model import Answer, Description, Question
 from conformance.truth.domains import Domain, Doubles
 from conformance.truth.evaluate import Impossible, evaluate_question
 from conformance.truth.faults import Fault, catalogue
+from conformance.truth.misread import question_as_read
 from conformance.truth.native import Native
 from conformance.truth.rules import RULES
 from conformance.truth.tape import Tape, Whole
@@ -46,7 +47,8 @@ class FaultBackend:
         domain: Domain = Native(question.dtype) if self._fault.native else Doubles()
         try:
             with np.errstate(all="ignore"):
-                found = evaluate_question(self._reference, Tape(domain), question)
+                asked = question_as_read(self._reference, question)
+                found = evaluate_question(self._reference, Tape(domain), asked)
         except Rejected as rejected:
             return Answer(status="rejected", kind=rejected.kind, message=rejected.message)
         except Impossible as impossible:

@@ -8,8 +8,9 @@ from fractions import Fraction
 import numpy as np
 
 from conformance.frozen import CaseTruth, Proven
-from conformance.model import Answer
+from conformance.model import Answer, Question
 from conformance.precision import PRECISIONS, Dtype
+from conformance.truth.fitted import fitted_epsilon
 
 #: Narrower formats than the two that are judged, by their significant bits, and what has them.
 _NARROWER = {8: "bfloat16", 11: "TF32 or float16", 24: "float32"}
@@ -21,11 +22,15 @@ _PLAIN = 64.0
 _SPENT = (2.0**-8, 2.0**-2)
 
 
-def hint(truth: CaseTruth, answer: Answer, dtype: Dtype) -> str:
+def hint(truth: CaseTruth, answer: Answer, dtype: Dtype, question: Question | None = None) -> str:
     """One clause about what is wrong with the outputs of the only call; empty if nothing shows.
 
-    Said of the first output that is wrong and of which anything can be said.
+    Said of the first output that is wrong and of which anything can be said. With the
+    ``question`` it is told which epsilon would have given the answer.
     """
+    epsilon = question and fitted_epsilon(truth, answer, question)
+    if epsilon:
+        return f"y is what an epsilon of {epsilon:g} gives"
     for (_, output), right in truth.items():
         got = answer.outputs.get(output)
         if not isinstance(got, np.ndarray) or got.dtype != np.dtype(dtype):
@@ -75,7 +80,7 @@ def _about_factor(right: Proven, got: np.ndarray, bound: np.ndarray) -> Iterator
     if np.sum(right.high != 0) > 1:
         factor = got[place] / right.high[place]
         off = np.abs(got - factor * right.high)
-        if factor and np.all(off <= 2 * (1 + abs(factor)) * bound):
+        if _number(factor) not in {"0", "1"} and np.all(off <= 2 * (1 + abs(factor)) * bound):
             yield f"is {_number(factor)} times what it should be, throughout"
     if got.size > 1:
         difference = got - right.high

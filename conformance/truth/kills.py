@@ -19,6 +19,7 @@ from conformance.truth.balls import Balls
 from conformance.truth.domains import Doubles
 from conformance.truth.evaluate import Impossible, Results, evaluate_case
 from conformance.truth.faults import Fault, catalogue
+from conformance.truth.misread import as_read
 from conformance.truth.prove import Proof, output_of, prove_values
 from conformance.truth.reference import Reference
 from conformance.truth.rules import recording, replaced
@@ -80,7 +81,7 @@ class Effects:
         if plain is not None:
             return plain
         try:
-            wrong = prove_values(self.case, self.operation, fault()).values
+            wrong = prove_values(as_read(fault, self.case), self.operation, fault()).values
         except (Rejected, Impossible):
             due = self.case.expectation
             rejected_rightly = isinstance(due, Rejection | Undefined)
@@ -160,9 +161,8 @@ class Effects:
     def _over_doubles(self, reference: Reference) -> Results | str:
         try:
             with np.errstate(all="ignore"):
-                return evaluate_case(
-                    reference, Tape(Doubles()), self.case, output_of(self.operation)
-                )
+                asked, output = as_read(reference, self.case), output_of(self.operation)
+                return evaluate_case(reference, Tape(Doubles()), asked, output)
         except Rejected as rejected:
             return rejected.kind
         except Impossible:

@@ -28,6 +28,7 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     breaks: str
     also: tuple[str, ...]
+    sources: tuple[str, ...]
     says: str
     mend: str
     killed_by: dict[str, Kill]
@@ -100,6 +101,7 @@ def _row(
         name=name,
         breaks=fault.breaks,
         also=fault.also,
+        sources=fault.sources,
         says=fault.says(),
         mend=fault.mend,
         killed_by=killed_by,

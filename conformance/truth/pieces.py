@@ -62,3 +62,13 @@ def narrowed(node: Node, bits: int) -> Node:
     mantissa, exponent = np.frexp(node.value)
     value = np.ldexp(np.rint(np.ldexp(mantissa, bits)), exponent - bits)
     return Node(np.asarray(value, dtype=node.value.dtype), (node,), lambda g: (g,))
+
+
+def through_float16(node: Node) -> Node:
+    """``node`` rounded to float16, range included: what is too large for it is infinite.
+
+    For arrays of floating-point numbers only; gradients pass as they are.
+    """
+    with np.errstate(over="ignore"):
+        value = node.value.astype(np.float16).astype(node.value.dtype)
+    return Node(np.asarray(value), (node,), lambda g: (g,))

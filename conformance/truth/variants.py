@@ -1,17 +1,20 @@
-"""A mistake made in the values alone, or in the gradient alone.
+"""A mistake made in the values alone, in the gradient alone, or in another way.
 
 Where gradients are written by hand, an implementation may compute a wrong value and a right
-gradient from it, or the other way round. Both carry the name of the fault.
+gradient from it, or the other way round; and one mistake may be written down in several ways that
+part in few cases. All of them carry the name of the fault.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import cache
 from typing import Any
 
 import numpy as np
 
 from conformance.model import Mode
+from conformance.truth.faults import Fault, catalogue
 from conformance.truth.halves import halved
 from conformance.truth.reference import Reference
 from conformance.truth.reference.attention import AttentionRules
@@ -31,32 +34,55 @@ _STEPS = frozenset(vars(AttentionRules)) - {
     "second_branch",
 }
 
-#: What each variant adds to the sentence of the fault, in the order in which they are given.
-WHERE = ("", "in the value alone", "in the gradient alone", "")
+#: What the place of a mistake adds to the sentence of the fault.
+WHERE = ("", "in the value alone", "in the gradient alone")
 
-#: Which variant has the mistake in the value alone, in the gradient alone, and which are no halves.
-VALUE = 1
-GRADIENT = 2
-WHOLE = (0, 3)
+#: Where a mistake is made; a variant is the way it is made times three, plus the place.
+WHOLE, VALUE, GRADIENT = range(3)
 
 
-def variants(fault: type[Reference], mode: Mode) -> Iterator[Reference]:
-    """The reference with the fault; for gradients, also with it in one half of each operation.
+def place_of(variant: int) -> int:
+    """``WHOLE``, ``VALUE`` or ``GRADIENT``."""
+    return variant % len(WHERE)
 
-    A wrong product of input and weight has a fourth variant: its derivative instead of the rules
-    of the documents, which is what a library gives that differentiates the wrong product. So have
-    wrong steps of softmax.
+
+def variants(fault: type[Fault], mode: Mode, places: bool = True) -> Iterator[int]:
+    """The numbers of the variants that differ in ``mode``; whole ones only without ``places``."""
+    for way in range(len(_ways(fault.name()))):
+        yield len(WHERE) * way
+        if mode == "vjp" and places:
+            yield from (len(WHERE) * way + VALUE, len(WHERE) * way + GRADIENT)
+
+
+def variant_of(fault: type[Fault], variant: int, mode: Mode) -> Reference:
+    """The reference with the fault in that variant; a mistake of the gradient has no values."""
+    way, place = _ways(fault.name())[variant // len(WHERE)], place_of(variant)
+    if place == WHOLE:
+        return way()
+    if mode == "evaluate":
+        return way() if place == VALUE else Reference()
+    leaves = (*_LEAVES, "causal_attention") if replaced(way) & _STEPS else _LEAVES
+    if place == VALUE:
+        return _halves(leaves, value=way, gradient=Reference)
+    return _halves(leaves, value=Reference, gradient=way)
+
+
+@cache
+def _ways(name: str) -> tuple[type[Reference], ...]:
+    """The fault of that name, then the other ways to make it.
+
+    One to make a wrong product of input and weight is its derivative instead of the rules of the
+    documents: what a library gives that differentiates the wrong product. So have wrong steps of
+    softmax.
     """
-    yield fault()
-    if mode == "vjp":
-        wrong = replaced(fault)
-        leaves = (*_LEAVES, "causal_attention") if wrong & _STEPS else _LEAVES
-        yield _halves(leaves, value=fault, gradient=Reference)
-        yield _halves(leaves, value=Reference, gradient=fault)
-        for steps, name, rule in _DIFFERENTIATED:
-            if steps & wrong and name not in wrong:
-                differentiated: Reference = type("Differentiated", (fault,), {name: rule})()
-                yield differentiated
+    fault = catalogue()[name]
+    wrong = replaced(fault) if fault.reads is None else frozenset()
+    differentiated: list[type[Reference]] = [
+        type("Differentiated", (fault,), {rule_name: rule})
+        for steps, rule_name, rule in _DIFFERENTIATED
+        if steps & wrong and rule_name not in wrong
+    ]
+    return fault, *differentiated, *fault.other_ways
 
 
 def _product(self: Reference, x: Node, weight: Node) -> Node:

@@ -13,6 +13,7 @@ from conformance.model import Case, Relations, Values
 from conformance.precision import Dtype
 from conformance.relations import measure
 from conformance.truth.evaluate import Impossible, evaluate_case
+from conformance.truth.misread import as_read
 from conformance.truth.native import Native
 from conformance.truth.reference import Reference
 from conformance.truth.tape import Tape
@@ -42,7 +43,7 @@ def native_effect(
         return 0.0
     try:
         with np.errstate(all="ignore"):
-            results = evaluate_case(fault(), Tape(Native(dtype)), case, output)
+            results = evaluate_case(fault(), Tape(Native(dtype)), as_read(fault, case), output)
     except (Rejected, Impossible):
         return BEYOND
     return distance(case, truth, {key: node.value for key, node in results.items()}, dtype)

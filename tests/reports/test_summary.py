@@ -94,6 +94,20 @@ def test_undiagnosed_operations_go_by_count(make):
     assert [cause.worst.operation for cause in causes] == ["linear", "layer_norm"]
 
 
+def test_a_fault_that_explains_little_comes_after_a_larger_unknown_cause(make):
+    """The largest group is first, diagnosed or not; of two of one size, the diagnosed one."""
+    unknown = [make.failing(f"layer-norm/{n}") for n in range(3)]
+    known = [
+        make.failing(f"gelu/{n}", operation="gelu", diagnosis=(make.SAMPLE,)) for n in range(3)
+    ]
+    causes = root_causes([*unknown, known[0]]).roots
+    assert [cause.diagnosis for cause in causes] == [None, make.SAMPLE]
+    causes = root_causes([*unknown, *known]).roots
+    assert [cause.diagnosis for cause in causes] == [make.SAMPLE, None]
+    lines = text.cause_lines(make.report(*unknown, known[0]))
+    assert lines[1].startswith("1. layer_norm fail, no known mistake: 3 of 4 failures")
+
+
 @pytest.mark.parametrize(
     ("other", "told"),
     [

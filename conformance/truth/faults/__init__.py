@@ -20,10 +20,17 @@ import importlib
 import inspect
 import pkgutil
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
+from typing import ClassVar, TypeAlias
 
+import numpy as np
+
+from conformance.model import Layout
 from conformance.truth.reference import Reference
+
+#: Of each place of an array of that shape and layout, which element is found there; -1 is none.
+Reads: TypeAlias = Callable[[tuple[int, ...], Layout], np.ndarray]
 
 
 class Fault(Reference):
@@ -33,6 +40,8 @@ class Fault(Reference):
     breaks: str
     #: Further clauses that it breaks, each shown by a case that cites the clause and separates it.
     also: tuple[str, ...] = ()
+    #: Rows of the digest (C-) and of public bug reports (BUG-) that name this mistake.
+    sources: tuple[str, ...] = ()
     #: What to do about it, in one sentence.
     mend: str
     #: Why no case can show it, by dtype. The claim is proven: no case separates it there.
@@ -41,6 +50,12 @@ class Fault(Reference):
     native: bool = False
     #: Such a mistake of which every implementation gives other values: known by the failing cases.
     scattered: bool = False
+    #: Other ways to make the mistake, which give other values in some cases; named as this one.
+    other_ways: tuple[type[Reference], ...] = ()
+    #: Where the arrays are read that are given, if not where they lie.
+    reads: ClassVar[Reads | None] = None
+    #: It keeps something from one question to the next: what is asked again comes out otherwise.
+    stateful: bool = False
     #: An answer that has nothing to do with the question: it breaks every clause alike.
     trivial: bool = False
 

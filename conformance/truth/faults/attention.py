@@ -15,6 +15,7 @@ class ScaleForgotten(Fault):
     """The scores were not divided by the root of the width of a head."""
 
     breaks = "ATT-SCALE"
+    sources = ("BUG-ATT-06",)
     mend = "Divide the scores by sqrt(d_head)."
 
     def scale(self, scores: Node, d_head: int) -> Node:
@@ -35,6 +36,7 @@ class ScaleOfWholeWidth(Fault):
     """The scores were divided by the root of the whole width, all heads together."""
 
     breaks = "ATT-SCALE"
+    sources = ("BUG-ATT-06",)
     mend = "Divide by sqrt(d_head): a score is a product over the features of one head."
 
     def scale(self, scores: Node, d_head: int) -> Node:
@@ -45,6 +47,7 @@ class ScaleOfHeads(Fault):
     """The scores were divided by the root of the number of heads."""
 
     breaks = "ATT-SCALE"
+    sources = ("BUG-ATT-06",)
     mend = "Divide by sqrt(d_head), the root of the width of a head."
 
     def scale(self, scores: Node, d_head: int) -> Node:
@@ -55,6 +58,7 @@ class ScaleMultiplied(Fault):
     """The scores were multiplied by the root of the width of a head."""
 
     breaks = "ATT-SCALE"
+    sources = ("BUG-ATT-06",)
     mend = "Divide by sqrt(d_head), or multiply by its reciprocal."
 
     def scale(self, scores: Node, d_head: int) -> Node:
@@ -78,6 +82,7 @@ class HeadsInterleaved(Fault):
     """Neighbouring features went to different heads, and came back the same way."""
 
     breaks = "ATT-HEADS"
+    sources = ("C-32",)
     mend = "Give head k the features from k d_head on: [..., h, d_head], not [..., d_head, h]."
 
     def split_heads(self, x: Node, heads: int) -> Node:
@@ -93,6 +98,7 @@ class HeadsReread(Fault):
     """Features were split as [B, h, T, d_head] and merged without exchanging any axes."""
 
     breaks = "ATT-HEADS"
+    sources = ("C-32",)
     mend = "Reshape to [B, T, h, d_head], then exchange the axes of positions and heads."
 
     def split_heads(self, x: Node, heads: int) -> Node:
@@ -109,6 +115,7 @@ class HeadsSplitWithoutTranspose(Fault):
 
     breaks = "ATT-HEADS"
     also = ("ATT-CAUSAL",)
+    sources = ("C-32",)
     mend = "Reshape to [B, T, h, d_head], then exchange the axes of positions and heads."
 
     def split_heads(self, x: Node, heads: int) -> Node:
@@ -121,6 +128,7 @@ class HeadsMergedWithoutTranspose(Fault):
 
     breaks = "ATT-HEADS"
     also = ("ATT-CAUSAL",)
+    sources = ("C-32",)
     mend = "Exchange the axes of heads and positions back before merging."
 
     def merge_heads(self, x: Node) -> Node:
@@ -174,6 +182,7 @@ class SoftmaxOverQueries(Fault):
 
     breaks = "ATT-OVER-KEYS"
     also = ("ATT-CAUSAL", "BLOCK-CAUSAL")
+    sources = ("C-29",)
     mend = "Take softmax over the last axis, that of the keys."
 
     def attention_weights(self, scores: Node) -> Node:

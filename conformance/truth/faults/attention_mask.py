@@ -14,6 +14,7 @@ class MaskForgotten(Fault):
 
     breaks = "ATT-CAUSAL"
     also = ("BLOCK-CAUSAL",)
+    sources = ("C-28",)
     mend = "Exclude the keys after the query before softmax."
 
     def allowed(self, length: int) -> np.ndarray:
@@ -25,6 +26,7 @@ class MaskOneTooFar(Fault):
 
     breaks = "ATT-CAUSAL"
     also = ("BLOCK-CAUSAL",)
+    sources = ("C-28", "BUG-ATT-01")
     mend = "Begin the mask on the diagonal above the main one."
 
     def allowed(self, length: int) -> np.ndarray:
@@ -35,6 +37,7 @@ class MaskOneShort(Fault):
     """No position attended to itself, and the first to none at all."""
 
     breaks = "ATT-CAUSAL"
+    sources = ("BUG-ATT-01",)
     mend = "Leave the main diagonal out of the mask: a position sees itself."
 
     def allowed(self, length: int) -> np.ndarray:
@@ -50,6 +53,7 @@ class MaskInverted(Fault):
 
     breaks = "ATT-CAUSAL"
     also = ("BLOCK-CAUSAL",)
+    sources = ("BUG-ATT-02",)
     mend = "Look up whether true means keep or drop."
 
     def allowed(self, length: int) -> np.ndarray:
@@ -65,6 +69,7 @@ class MaskTransposed(Fault):
 
     breaks = "ATT-CAUSAL"
     also = ("BLOCK-CAUSAL",)
+    sources = ("BUG-ATT-02",)
     mend = "Queries are the rows, keys the columns: a row has ones up to its diagonal."
 
     def allowed(self, length: int) -> np.ndarray:
@@ -76,6 +81,7 @@ class MaskAfterSoftmax(Fault):
 
     breaks = "ATT-CAUSAL"
     also = ("BLOCK-CAUSAL",)
+    sources = ("C-28",)
     mend = "Exclude the later positions before softmax."
 
     def attention_weights(self, scores: Node) -> Node:
@@ -100,6 +106,7 @@ class MaskedScoresFinite(Fault):
     """The scores of later positions were set to -10000, which a score may lie below."""
 
     breaks = "ATT-CAUSAL"
+    sources = ("BUG-ATT-05",)
     mend = "Set them to minus infinity."
 
     def attention_weights(self, scores: Node) -> Node:
@@ -112,6 +119,7 @@ class MaskAddedFinite(Fault):
     """The scores of later positions were lowered by 10000, and may still be the largest."""
 
     breaks = "ATT-CAUSAL"
+    sources = ("BUG-ATT-05",)
     mend = "Replace them by minus infinity."
 
     def attention_weights(self, scores: Node) -> Node:

@@ -45,6 +45,7 @@ class AttentionTrunkNormalised(_Steps, Fault):
 
     breaks = "ATT-SUBLAYER-TRUNK"
     also = ("ATT-SUBLAYER-ZERO-BRANCH", "ATT-SUBLAYER-GRADIENT")
+    sources = ("C-18",)
     mend = "Keep the trunk as it came in, and add the branch to it."
 
     def put_together(self, x: Node, norm: _Step, attention: _Step) -> Node:
@@ -57,6 +58,7 @@ class AttentionTrunkForgotten(_Steps, Fault):
 
     breaks = "ATT-SUBLAYER-TRUNK"
     also = ("ATT-SUBLAYER-ZERO-BRANCH", "ATT-SUBLAYER-GRADIENT")
+    sources = ("C-21",)
     mend = "Add the branch to the trunk."
 
     def put_together(self, x: Node, norm: _Step, attention: _Step) -> Node:
@@ -79,6 +81,7 @@ class NormAfterAttentionSum(_Steps, Fault):
 
     breaks = "ATT-SUBLAYER-PRE-NORM"
     also = ("ATT-SUBLAYER-TRUNK", "ATT-SUBLAYER-ZERO-BRANCH", "ATT-SUBLAYER-GRADIENT")
+    sources = ("C-17",)
     mend = "Normalise at the entrance of the branch, and nothing after the addition."
 
     def put_together(self, x: Node, norm: _Step, attention: _Step) -> Node:
@@ -109,6 +112,7 @@ class AttentionOfFirstPosition(_Steps, Fault):
     """The attention of the first position was added at every position of the sequence."""
 
     breaks = "ATT-SUBLAYER-TRUNK"
+    sources = ("C-22",)
     mend = "Compare the two shapes before adding: [B, 1, d] broadcasts."
 
     def put_together(self, x: Node, norm: _Step, attention: _Step) -> Node:
@@ -121,6 +125,7 @@ class AttentionDetached(_Steps, Fault):
 
     breaks = "ATT-SUBLAYER-GRADIENT"
     also = ("GRAD-PRESENT",)
+    sources = ("C-51",)
     mend = "Compute the branch with gradients; the one of x needs both paths."
 
     def put_together(self, x: Node, norm: _Step, attention: _Step) -> Node:

@@ -62,6 +62,7 @@ class SecondBranchReadsInput(Assembled, Fault):
 
     breaks = "BLOCK-SECOND-READS-U"
     also = ("BLOCK-GRADIENT",)
+    sources = ("C-19",)
     mend = "Add the attention to the trunk first, and normalise that for the second branch."
 
     def assemble(self, x: Node, steps: Steps) -> Node:
@@ -74,6 +75,7 @@ class SecondBranchAddsToInput(Assembled, Fault):
 
     breaks = "BLOCK-SECOND-ADDS-TO-U"
     also = ("BLOCK-GRADIENT",)
+    sources = ("C-20",)
     mend = "Add the second branch to what the first one gave."
 
     def assemble(self, x: Node, steps: Steps) -> Node:
@@ -119,6 +121,7 @@ class FirstTrunkForgotten(Assembled, Fault):
 
     breaks = "BLOCK-SECOND-ADDS-TO-U"
     also = ("BLOCK-ZERO-BRANCHES", "BLOCK-GRADIENT")
+    sources = ("C-21",)
     mend = "Add the attention to the input of the block."
 
     def first(self, x: Node, steps: Steps) -> Node:
@@ -130,6 +133,7 @@ class SecondTrunkForgotten(Assembled, Fault):
 
     breaks = "BLOCK-SECOND-ADDS-TO-U"
     also = ("BLOCK-ZERO-BRANCHES", "BLOCK-GRADIENT")
+    sources = ("C-21",)
     mend = "Add the feed-forward to what the attention sublayer gave."
 
     def second(self, u: Node, steps: Steps) -> Node:
@@ -141,6 +145,7 @@ class FeedForwardAveragesPositions(Assembled, Fault):
 
     breaks = "BLOCK-POSITIONWISE"
     also = ("BLOCK-CAUSAL",)
+    sources = ("C-24",)
     mend = "Apply the feed-forward at every position by itself: it acts on the last axis."
 
     def second(self, u: Node, steps: Steps) -> Node:
@@ -166,6 +171,7 @@ class NormsAfterSums(Assembled, Fault):
 
     breaks = "BLOCK-PRE-NORM"
     also = ("BLOCK-ZERO-BRANCHES", "BLOCK-GRADIENT")
+    sources = ("C-17",)
     mend = "Normalise at the entrance of each branch, and nothing after an addition."
 
     def first(self, x: Node, steps: Steps) -> Node:
@@ -180,6 +186,7 @@ class BlockTrunkNormalised(Assembled, Fault):
 
     breaks = "BLOCK-PRE-NORM"
     also = ("BLOCK-ZERO-BRANCHES", "BLOCK-GRADIENT")
+    sources = ("C-18",)
     mend = "Keep the trunk as it came in, and add each branch to it."
 
     def first(self, x: Node, steps: Steps) -> Node:
@@ -217,6 +224,7 @@ class FirstNormTwice(Assembled, Fault):
 
     breaks = "BLOCK-TWO-NORMS"
     also = ("BLOCK-GRADIENT",)
+    sources = ("C-23",)
     mend = "Give each branch a norm of its own, with parameters of its own."
 
     def second(self, u: Node, steps: Steps) -> Node:
@@ -242,6 +250,7 @@ class FirstNormReused(Assembled, Fault):
 
     breaks = "BLOCK-TWO-NORMS"
     also = ("BLOCK-SECOND-READS-U", "BLOCK-GRADIENT")
+    sources = ("C-23",)
     mend = "Normalise what the attention sublayer gave, with the second norm."
 
     def assemble(self, x: Node, steps: Steps) -> Node:

@@ -12,6 +12,7 @@ class BranchesDetached(Assembled, Fault):
 
     breaks = "BLOCK-GRADIENT"
     also = ("BLOCK-JACOBIAN", "GRAD-PRESENT")
+    sources = ("C-51",)
     mend = "Compute both branches with gradients."
 
     def first(self, x: Node, steps: Steps) -> Node:

@@ -12,6 +12,7 @@ class ActivationForgotten(Fault):
     """There was no activation between the two maps."""
 
     breaks = "FF-ACTIVATION"
+    sources = ("C-15",)
     mend = "Apply GELU to the output of the first map."
 
     def activation(self, x: Node) -> Node:
@@ -107,6 +108,7 @@ class TimeMixed(Fault):
     """The feed-forward network saw the average over the positions of the sequence."""
 
     breaks = "FF-POSITIONWISE"
+    sources = ("C-24",)
     mend = "Apply the network to each position by itself."
 
     def feed_forward(self, x: Node, w_1: Node, b_1: Node, w_2: Node, b_2: Node) -> Node:

@@ -25,6 +25,7 @@ class TanhGelu(Fault):
     """GELU was computed by its tanh approximation."""
 
     breaks = "GELU-EXACT"
+    sources = ("C-13", "BUG-GELU-01")
     mend = "Use the exact form x Phi(x) with erf; libraries call it approximate='none' or False."
 
     def normal_cdf(self, x: Node) -> Node:
@@ -37,6 +38,7 @@ class TanhOverflow(Fault):
     """GELU was computed by its tanh approximation, with a tanh whose exponentials overflow."""
 
     breaks = "GELU-EXACT"
+    sources = ("BUG-GELU-03",)
     mend = "Use erf; a tanh made of exponentials needs a limit on its argument."
     native = True
 
@@ -52,6 +54,7 @@ class Relu(Fault):
 
     breaks = "GELU-EXACT"
     also = ("GELU-NEGATIVE",)
+    sources = ("C-11",)
     mend = "Use GELU, x Phi(x): a negative input gives a small negative output, not zero."
 
     def normal_cdf(self, x: Node) -> Node:
@@ -63,6 +66,7 @@ class NegativeSideCut(Fault):
 
     breaks = "GELU-NEGATIVE"
     also = ("GELU-ODD-PART",)
+    sources = ("C-12",)
     mend = "Use x Phi(x) on both sides: a negative input gives a small negative output."
 
     def normal_cdf(self, x: Node) -> Node:
@@ -73,6 +77,7 @@ class Silu(Fault):
     """GELU was replaced by SiLU, x times the logistic function of x."""
 
     breaks = "GELU-EXACT"
+    sources = ("C-14",)
     mend = "Multiply x by the normal distribution function of x, not by the logistic function."
 
     def normal_cdf(self, x: Node) -> Node:
@@ -83,6 +88,7 @@ class QuickGelu(Fault):
     """GELU was computed with the logistic function of 1.702 x."""
 
     breaks = "GELU-EXACT"
+    sources = ("C-14", "BUG-GELU-02")
     mend = "Multiply x by the normal distribution function itself, (1 + erf(x / sqrt 2)) / 2."
 
     def normal_cdf(self, x: Node) -> Node:
@@ -147,6 +153,7 @@ class TanhGeluBackward(Fault):
     """The derivative of GELU was that of the tanh approximation, behind an exact value."""
 
     breaks = "GELU-GRADIENT"
+    sources = ("BUG-GELU-02",)
     mend = "Differentiate the form that was computed: Phi(x) + x phi(x)."
 
     def gelu(self, x: Node) -> Node:

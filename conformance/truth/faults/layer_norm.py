@@ -18,6 +18,7 @@ class SampleVariance(Fault):
     """The variance was divided by d - 1, as for a sample."""
 
     breaks = "LN-POPULATION-VARIANCE"
+    sources = ("C-01", "BUG-LN-01")
     mend = "Divide the sum of squared deviations by d: the population variance."
 
     def variance(self, centred: Node) -> Node:
@@ -64,6 +65,7 @@ class EpsOutsideRoot(Fault):
     """Epsilon was added to the standard deviation, outside the root."""
 
     breaks = "LN-EPS-INSIDE"
+    sources = ("C-03", "BUG-LN-02")
     mend = "Add epsilon to the variance before taking the root: sqrt(variance + eps)."
 
     def root(self, variance: Node, eps: Node) -> Node:
@@ -75,6 +77,7 @@ class EpsForgotten(Fault):
 
     breaks = "LN-EPS-INSIDE"
     also = ("LN-SCALE", "LN-CONSTANT", "LN-EPS-GIVEN")
+    sources = ("C-02",)
     mend = "Add epsilon to the variance before taking the root."
 
     def root(self, variance: Node, eps: Node) -> Node:
@@ -86,6 +89,7 @@ class EpsOneMillionth(Fault):
 
     breaks = "LN-EPS-GIVEN"
     also = ("LN-NO-EPS-UNDEFINED",)
+    sources = ("C-04", "BUG-LN-03")
     mend = "Pass the epsilon that is given (1e-5 in the documents) to the normalisation."
 
     def root(self, variance: Node, eps: Node) -> Node:
@@ -120,6 +124,7 @@ class GammaForgotten(Fault):
     """The scale gamma was not applied."""
 
     breaks = "LN-AFFINE"
+    sources = ("C-08",)
     mend = "Multiply the normalised vector by gamma before adding beta."
 
     def affine(self, z: Node, gamma: Node, beta: Node) -> Node:
@@ -131,6 +136,7 @@ class BetaForgotten(Fault):
 
     breaks = "LN-AFFINE"
     also = ("LN-CONSTANT",)
+    sources = ("C-08",)
     mend = "Add beta after multiplying by gamma."
 
     def affine(self, z: Node, gamma: Node, beta: Node) -> Node:
@@ -142,6 +148,7 @@ class BetaBeforeGamma(Fault):
 
     breaks = "LN-AFFINE"
     also = ("LN-CONSTANT",)
+    sources = ("C-08",)
     mend = "Multiply by gamma first, then add beta."
 
     def affine(self, z: Node, gamma: Node, beta: Node) -> Node:

@@ -14,6 +14,7 @@ class StatisticsOverTime(Fault):
     """Mean and variance ran over the positions of a sequence, feature by feature."""
 
     breaks = "LN-LAST-AXIS"
+    sources = ("C-05", "BUG-LN-11")
     mend = "Take mean and variance over the last axis of each position."
 
     def mean(self, x: Node) -> Node:
@@ -27,6 +28,7 @@ class StatisticsOverSequence(Fault):
     """Mean and variance ran over all positions and features of a sequence together."""
 
     breaks = "LN-LAST-AXIS"
+    sources = ("C-06", "BUG-LN-11")
     mend = "Take mean and variance over the last axis alone, for each position by itself."
 
     def mean(self, x: Node) -> Node:
@@ -40,6 +42,7 @@ class StatisticsOverBatch(Fault):
     """Mean and variance ran over the sequences of the batch, position and feature by feature."""
 
     breaks = "LN-LAST-AXIS"
+    sources = ("C-07",)
     mend = "Take mean and variance over the last axis of each position."
 
     def mean(self, x: Node) -> Node:

@@ -18,6 +18,7 @@ class EpsOneThousandth(Fault):
 
     breaks = "LN-EPS-GIVEN"
     also = ("LN-NO-EPS-UNDEFINED",)
+    sources = ("C-04", "BUG-LN-03")
     mend = "Pass the epsilon that is given (1e-5 in the documents) to the normalisation."
 
     def root(self, variance: Node, eps: Node) -> Node:
@@ -29,6 +30,7 @@ class EpsOneTrillionth(Fault):
 
     breaks = "LN-EPS-GIVEN"
     also = ("LN-NO-EPS-UNDEFINED",)
+    sources = ("C-04", "BUG-LN-03")
     mend = "Pass the epsilon that is given (1e-5 in the documents) to the normalisation."
 
     def root(self, variance: Node, eps: Node) -> Node:
@@ -44,6 +46,39 @@ class EpsOneHundredThousandth(Fault):
 
     def root(self, variance: Node, eps: Node) -> Node:
         return sqrt(variance + number(variance, Decimal("1e-5")))
+
+
+class EpsOneTenThousandth(Fault):
+    """Epsilon was 1e-4, whatever was asked for."""
+
+    breaks = "LN-EPS-GIVEN"
+    also = ("LN-NO-EPS-UNDEFINED",)
+    mend = "Pass the epsilon that is given (1e-5 in the documents) to the normalisation."
+
+    def root(self, variance: Node, eps: Node) -> Node:
+        return sqrt(variance + number(variance, Decimal("1e-4")))
+
+
+class EpsOneTenMillionth(Fault):
+    """Epsilon was 1e-7, whatever was asked for."""
+
+    breaks = "LN-EPS-GIVEN"
+    also = ("LN-NO-EPS-UNDEFINED",)
+    mend = "Pass the epsilon that is given (1e-5 in the documents) to the normalisation."
+
+    def root(self, variance: Node, eps: Node) -> Node:
+        return sqrt(variance + number(variance, Decimal("1e-7")))
+
+
+class EpsOneHundredMillionth(Fault):
+    """Epsilon was 1e-8, whatever was asked for."""
+
+    breaks = "LN-EPS-GIVEN"
+    also = ("LN-NO-EPS-UNDEFINED",)
+    mend = "Pass the epsilon that is given (1e-5 in the documents) to the normalisation."
+
+    def root(self, variance: Node, eps: Node) -> Node:
+        return sqrt(variance + number(variance, Decimal("1e-8")))
 
 
 class EpsAsFloor(Fault):
@@ -88,6 +123,18 @@ class EpsRoundedToFloat32(Fault):
 
     def root(self, variance: Node, eps: Node) -> Node:
         rounded = np.asarray(variance.tape.domain.magnitude(eps.value), dtype=np.float32)
+        return sqrt(variance + eps.tape.floats(rounded.astype(np.float64)))
+
+
+class EpsRoundedToFloat16(Fault):
+    """Epsilon was rounded to float16 on its way, where 1e-5 is off by a thousandth."""
+
+    breaks = "LN-EPS-GIVEN"
+    sources = ("BUG-LN-06",)
+    mend = "Keep epsilon in the precision of the computation; below 6e-8 float16 makes it zero."
+
+    def root(self, variance: Node, eps: Node) -> Node:
+        rounded = np.asarray(variance.tape.domain.magnitude(eps.value), dtype=np.float16)
         return sqrt(variance + eps.tape.floats(rounded.astype(np.float64)))
 
 

@@ -6,6 +6,8 @@ dx = (g - mean(g) - n mean(g n)) / s, dgamma = the sum of G n and dbeta = the su
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from conformance.truth.faults import Fault
@@ -30,6 +32,7 @@ class MeanTermTwice(Fault):
     """In the gradient of x the term that comes through the mean was subtracted twice."""
 
     breaks = "LN-GRADIENT"
+    sources = ("BUG-LN-09",)
     mend = "Subtract the mean of gamma times the upstream gradient once."
 
     def mean(self, x: Node) -> Node:
@@ -103,19 +106,22 @@ class GammaGradientOfInput(Fault):
         return y.with_rule((y, gamma), lambda g: (g, (g * x).rows().sum(0)))
 
 
+class _AffineGradientsMean(Reference):
+    """The mean as a library has it: over no positions it is NaN."""
+
+    def affine(self, z: Node, gamma: Node, beta: Node) -> Node:
+        return _averaged(super().affine, z, gamma, beta, _count(z))
+
+
 class AffineGradientsAveraged(Fault):
     """The gradients of gamma and beta were averaged over the positions instead of summed."""
 
     breaks = "LN-GRADIENT"
     mend = "Sum over all positions, without dividing by their number."
+    other_ways = (_AffineGradientsMean,)
 
     def affine(self, z: Node, gamma: Node, beta: Node) -> Node:
-        positions = max(1, int(np.prod(z.shape[:-1], dtype=np.int64)))
-        y = super().affine(z, gamma.detach(), beta.detach())
-        return y.with_rule(
-            (y, gamma, beta),
-            lambda g: (g, (g * z).rows().sum(0) / positions, g.rows().sum(0) / positions),
-        )
+        return _averaged(super().affine, z, gamma, beta, max(1, _count(z)))
 
 
 class AffineGradientsOfLastPosition(Fault):
@@ -139,6 +145,7 @@ class BackwardOverAllButFirstAxis(Fault):
 
     breaks = "LN-GRADIENT"
     also = ("LN-LAST-AXIS",)
+    sources = ("BUG-LN-08",)
     mend = "The normalised width is that of the last axis, whatever the rank."
 
     def layer_norm(self, x: Node, gamma: Node, beta: Node, *, eps: Node) -> Node:
@@ -148,6 +155,21 @@ class BackwardOverAllButFirstAxis(Fault):
         mean = self.mean(x)
         deviation = self.root(self.variance(x - mean), eps)
         return y.with_rule((y, x), lambda g: (g, _over_wide_rows(g * gamma, x, mean, deviation)))
+
+
+def _averaged(
+    affine: Callable[[Node, Node, Node], Node], z: Node, gamma: Node, beta: Node, count: int
+) -> Node:
+    """``affine`` with the gradients of gamma and beta divided by ``count``."""
+    y = affine(z, gamma.detach(), beta.detach())
+    return y.with_rule(
+        (y, gamma, beta),
+        lambda g: (g, (g * z).rows().sum(0) / count, g.rows().sum(0) / count),
+    )
+
+
+def _count(z: Node) -> int:
+    return int(np.prod(z.shape[:-1], dtype=np.int64))
 
 
 def _over_wide_rows(g: Node, x: Node, mean: Node, deviation: Node) -> Node:

@@ -6,6 +6,7 @@ import numpy as np
 
 from conformance.truth.faults import Fault
 from conformance.truth.pieces import average
+from conformance.truth.reference import Reference
 from conformance.truth.tape import Node, take
 
 # ------------------------------------------------------------------------------------ the weight
@@ -16,6 +17,7 @@ class TransposedWeight(Fault):
 
     breaks = "LIN-ORIENTATION"
     also = ("FF-ORIENTATION",)
+    sources = ("C-25", "BUG-LIN-01")
     mend = "The weight is [in, out]: y = x W + b. A layer that stores [out, in] takes W transposed."
 
     def product(self, x: Node, weight: Node) -> Node:
@@ -27,6 +29,7 @@ class WeightReread(Fault):
 
     breaks = "LIN-ORIENTATION"
     also = ("FF-ORIENTATION",)
+    sources = ("C-25",)
     mend = "Transpose the weight where the layout changes; reshaping leaves the numbers in place."
 
     def product(self, x: Node, weight: Node) -> Node:
@@ -37,6 +40,7 @@ class PositionsMixed(Fault):
     """The weight was applied along the positions instead of along the features."""
 
     breaks = "LIN-POSITIONS"
+    sources = ("C-74",)
     mend = "Contract the last axis of the input with the first axis of the weight."
 
     def product(self, x: Node, weight: Node) -> Node:
@@ -72,6 +76,7 @@ class BiasAtFirstPosition(Fault):
 
     breaks = "LIN-AFFINE"
     also = ("LIN-POSITIONS",)
+    sources = ("C-73",)
     mend = "Add the bias at every position."
 
     def add_bias(self, y: Node, bias: Node) -> Node:
@@ -84,6 +89,7 @@ class BiasTwice(Fault):
     """The bias was added twice."""
 
     breaks = "LIN-AFFINE"
+    sources = ("C-73",)
     mend = "Add the bias once."
 
     def add_bias(self, y: Node, bias: Node) -> Node:
@@ -94,6 +100,7 @@ class BiasSubtracted(Fault):
     """The bias was subtracted."""
 
     breaks = "LIN-AFFINE"
+    sources = ("C-73",)
     mend = "Add the bias: y = x W + b."
 
     def add_bias(self, y: Node, bias: Node) -> Node:
@@ -104,6 +111,7 @@ class BiasOfOnes(Fault):
     """A layer without a bias added one all the same, of ones."""
 
     breaks = "LIN-BIAS-FREE"
+    sources = ("C-73",)
     mend = "Add nothing where no bias is given."
 
     def linear(self, x: Node, weight: Node, bias: Node | None = None) -> Node:
@@ -111,7 +119,50 @@ class BiasOfOnes(Fault):
         return super().linear(x, weight, ones if bias is None else bias)
 
 
+class _AskedOnceBefore(Reference):
+    """By another case, or for a twin: what came then is still in the bias."""
+
+    before = 1
+
+    def add_bias(self, y: Node, bias: Node) -> Node:
+        for _ in range(self.before):
+            bias = super().add_bias(y.detach(), bias)
+        return super().add_bias(y, bias)
+
+
+class _AskedTwiceBefore(_AskedOnceBefore):
+    before = 2
+
+
+class _AskedThriceBefore(_AskedOnceBefore):
+    before = 3
+
+
+class AccumulatedIntoBias(Fault):
+    """The bias was the place to sum in: asked the same again, the layer went on from its result."""
+
+    breaks = "LIN-REPEATABLE"
+    sources = ("BUG-LIN-06",)
+    mend = "Sum into a place of its own, filled with the bias at every call."
+    stateful = True
+    other_ways = (_AskedOnceBefore, _AskedTwiceBefore, _AskedThriceBefore)
+
+    def add_bias(self, y: Node, bias: Node) -> Node:
+        places: dict[tuple[str, ...], Node] = vars(self).setdefault("_places", {})
+        asked = tuple(str(number) for node in (y, bias) for number in node.value.reshape(-1))
+        total = y + places.get(asked, bias)
+        places[asked] = total
+        return total.with_rule((y, bias), lambda g: (g, self.bias_gradient(g)))
+
+
 # ------------------------------------------------------------- sums over positions, in gradients
+
+
+class _BiasGradientMean(Reference):
+    """The mean as a library has it: over no positions it is NaN."""
+
+    def bias_gradient(self, g: Node) -> Node:
+        return g.rows().sum(0) / _count(g)
 
 
 class BiasGradientAveraged(Fault):
@@ -119,10 +170,19 @@ class BiasGradientAveraged(Fault):
 
     breaks = "LIN-GRAD-SUM"
     also = ("LIN-GRAD-BIAS",)
+    sources = ("C-69", "BUG-LIN-02")
     mend = "Sum the upstream gradient over all positions, without dividing by their number."
+    other_ways = (_BiasGradientMean,)
 
     def bias_gradient(self, g: Node) -> Node:
         return g.rows().sum(0) / _positions(g)
+
+
+class _WeightGradientMean(Reference):
+    """Divided by the number of positions, which may be zero."""
+
+    def weight_gradient(self, x: Node, g: Node) -> Node:
+        return super().weight_gradient(x, g) / _count(g)
 
 
 class WeightGradientAveraged(Fault):
@@ -130,10 +190,32 @@ class WeightGradientAveraged(Fault):
 
     breaks = "LIN-GRAD-SUM"
     also = ("LIN-GRAD-WEIGHT",)
+    sources = ("C-69",)
     mend = "Sum the contributions of all positions, without dividing by their number."
+    other_ways = (_WeightGradientMean,)
 
     def weight_gradient(self, x: Node, g: Node) -> Node:
         return super().weight_gradient(x, g) / _positions(g)
+
+
+class _GradientsMean(_WeightGradientMean, _BiasGradientMean):
+    """Both of the two."""
+
+
+class GradientsAveraged(Fault):
+    """The gradients of weight and bias were averaged over the positions instead of summed."""
+
+    breaks = "LIN-GRAD-SUM"
+    also = ("LIN-GRAD-WEIGHT", "LIN-GRAD-BIAS")
+    sources = ("C-69",)
+    mend = "Sum the contributions of all positions, without dividing by their number."
+    other_ways = (_GradientsMean,)
+
+    def weight_gradient(self, x: Node, g: Node) -> Node:
+        return super().weight_gradient(x, g) / _positions(g)
+
+    def bias_gradient(self, g: Node) -> Node:
+        return super().bias_gradient(g) / _positions(g)
 
 
 class WeightGradientOfLastPosition(Fault):
@@ -141,6 +223,7 @@ class WeightGradientOfLastPosition(Fault):
 
     breaks = "LIN-GRAD-WEIGHT"
     also = ("LIN-GRAD-SUM",)
+    sources = ("C-70",)
     mend = "Add up the contributions of all positions instead of overwriting them."
 
     def weight_gradient(self, x: Node, g: Node) -> Node:
@@ -152,6 +235,7 @@ class WeightGradientOfFirstPosition(Fault):
 
     breaks = "LIN-GRAD-WEIGHT"
     also = ("LIN-GRAD-SUM",)
+    sources = ("C-70",)
     mend = "Add up the contributions of all positions."
 
     def weight_gradient(self, x: Node, g: Node) -> Node:
@@ -163,6 +247,7 @@ class BiasGradientOfLastPosition(Fault):
 
     breaks = "LIN-GRAD-BIAS"
     also = ("LIN-GRAD-SUM",)
+    sources = ("C-70",)
     mend = "Add up the upstream gradients of all positions instead of overwriting them."
 
     def bias_gradient(self, g: Node) -> Node:
@@ -174,29 +259,50 @@ class BiasGradientOfFirstPosition(Fault):
 
     breaks = "LIN-GRAD-BIAS"
     also = ("LIN-GRAD-SUM",)
+    sources = ("C-70",)
     mend = "Add up the upstream gradients of all positions."
 
     def bias_gradient(self, g: Node) -> Node:
         return super().bias_gradient(_only(g, slice(1)))
 
 
+class GradientsOfLastPosition(Fault):
+    """The gradients of weight and bias kept only what came from the last position."""
+
+    breaks = "LIN-GRAD-SUM"
+    also = ("LIN-GRAD-WEIGHT", "LIN-GRAD-BIAS")
+    sources = ("C-70",)
+    mend = "Add up the contributions of all positions instead of overwriting them."
+
+    def weight_gradient(self, x: Node, g: Node) -> Node:
+        return super().weight_gradient(x, _only(g, slice(-1, None)))
+
+    def bias_gradient(self, g: Node) -> Node:
+        return super().bias_gradient(_only(g, slice(-1, None)))
+
+
 class PositionsExchangedInWeightGradient(Fault):
     """In the weight gradient, inputs met the upstream gradients of the positions in reverse."""
 
     breaks = "LIN-GRAD-WEIGHT"
+    sources = ("C-81",)
     mend = "Pair the input at each position with the upstream gradient at the same position."
 
     def weight_gradient(self, x: Node, g: Node) -> Node:
         return super().weight_gradient(x, take(g.rows(), slice(None, None, -1)))
 
 
+def _count(g: Node) -> int:
+    return int(np.prod(g.shape[:-1], dtype=np.int64))
+
+
 def _positions(g: Node) -> int:
-    return max(1, int(np.prod(g.shape[:-1], dtype=np.int64)))
+    return max(1, _count(g))
 
 
 def _only(g: Node, kept: slice) -> Node:
     """The rows of ``g``, all but the ``kept`` ones zero."""
-    mask = np.zeros((int(np.prod(g.shape[:-1], dtype=np.int64)), 1))
+    mask = np.zeros((_count(g), 1))
     mask[kept] = 1.0
     rows: Node = g.rows() * g.tape.floats(mask)
     return rows

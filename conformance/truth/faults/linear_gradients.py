@@ -11,6 +11,7 @@ class InputGradientUntransposed(Fault):
 
     breaks = "LIN-GRAD-INPUT"
     also = ("FF-GRADIENT",)
+    sources = ("BUG-LIN-01",)
     mend = "Multiply the upstream gradient by the transposed weight: dX = G W^T."
 
     def input_gradient(self, g: Node, weight: Node) -> Node:
@@ -21,6 +22,7 @@ class InputGradientPlusBias(Fault):
     """The input gradient was taken of the upstream gradient plus the bias."""
 
     breaks = "LIN-GRAD-INPUT"
+    sources = ("C-81",)
     mend = "Leave the bias out of the input gradient: dX = G W^T."
 
     def linear(self, x: Node, weight: Node, bias: Node | None = None) -> Node:
@@ -42,6 +44,7 @@ class WeightGradientTransposed(Fault):
 
     breaks = "LIN-GRAD-WEIGHT"
     also = ("FF-GRADIENT",)
+    sources = ("BUG-LIN-01",)
     mend = "The gradient has the shape of the weight, [in, out]: dW = X^T G."
 
     def weight_gradient(self, x: Node, g: Node) -> Node:
@@ -52,6 +55,7 @@ class BiasGradientOverFeatures(Fault):
     """The bias gradient was summed over the features instead of over the positions."""
 
     breaks = "LIN-GRAD-BIAS"
+    sources = ("C-71",)
     mend = "Sum the upstream gradient over all leading axes, and keep the features."
 
     def bias_gradient(self, g: Node) -> Node:
@@ -63,6 +67,7 @@ class BiasGradientOverFirstAxis(Fault):
 
     breaks = "LIN-GRAD-BIAS"
     also = ("LIN-GRAD-SUM",)
+    sources = ("C-71", "BUG-LIN-02")
     mend = "Sum the upstream gradient over all leading axes."
 
     def bias_gradient(self, g: Node) -> Node:

@@ -13,6 +13,7 @@ class RankOneLifted(Fault):
     """An input of rank one came back with a leading axis of length one."""
 
     breaks = "LIN-RANK-ONE"
+    sources = ("C-75",)
     mend = "Take away the leading axis that was added on the way in."
 
     def linear(self, x: Node, weight: Node, bias: Node | None = None) -> Node:
@@ -49,6 +50,7 @@ class EmptyRefused(Fault):
     """An input without positions was refused."""
 
     breaks = "LIN-EMPTY"
+    sources = ("C-76", "BUG-LIN-03")
     mend = "Accept a leading axis of length zero: the output has it too, and the sums are zero."
 
     def check_linear(self, x: Node, weight: Node, bias: Node | None) -> None:
@@ -90,6 +92,7 @@ class ZeroInputWidthAccepted(Fault):
     """A weight without rows was accepted, and gave the bias or zeros."""
 
     breaks = "LIN-ERR-ZERO-INPUT-WIDTH"
+    sources = ("C-76", "BUG-LIN-04")
     mend = "Refuse a weight without rows."
 
     def check_linear(self, x: Node, weight: Node, bias: Node | None) -> None:
@@ -101,6 +104,7 @@ class ZeroOutputWidthAccepted(Fault):
     """A weight without columns was accepted, and gave an output without features."""
 
     breaks = "LIN-ERR-ZERO-OUTPUT-WIDTH"
+    sources = ("C-76",)
     mend = "Refuse a weight without columns."
 
     def check_linear(self, x: Node, weight: Node, bias: Node | None) -> None:
@@ -112,6 +116,7 @@ class BiasRankAccepted(Fault):
     """A bias that is no vector was broadcast."""
 
     breaks = "LIN-ERR-BIAS-RANK"
+    sources = ("C-77",)
     mend = "Refuse a bias of any rank but one."
 
     def check_bias(self, bias: Node, d_out: int) -> None:
@@ -123,6 +128,7 @@ class BiasWidthAccepted(Fault):
     """A bias of width one was broadcast over the features."""
 
     breaks = "LIN-ERR-BIAS-WIDTH"
+    sources = ("C-77",)
     mend = "Refuse a bias whose width is not that of the output, one included."
 
     def check_bias(self, bias: Node, d_out: int) -> None:

@@ -14,6 +14,7 @@ class TrunkForgotten(Fault):
 
     breaks = "RES-ADD"
     also = ("SUBLAYER-TRUNK", "RES-GRADIENT")
+    sources = ("C-21",)
     mend = "Add the increment to the trunk."
 
     def residual_add(self, x: Node, increment: Node) -> Node:
@@ -26,6 +27,7 @@ class IncrementForgotten(Fault):
 
     breaks = "RES-ADD"
     also = ("RES-GRADIENT",)
+    sources = ("C-21",)
     mend = "Add the increment to the trunk."
 
     def residual_add(self, x: Node, increment: Node) -> Node:
@@ -70,6 +72,7 @@ class IncrementOfFirstPosition(Fault):
     """The increment of the first position was added at every position of the sequence."""
 
     breaks = "RES-ADD"
+    sources = ("C-22",)
     mend = "Add to each position its own increment."
 
     def residual_add(self, x: Node, increment: Node) -> Node:
@@ -81,6 +84,7 @@ class IncrementAveraged(Fault):
     """The average increment of the positions was added at every position of the sequence."""
 
     breaks = "RES-ADD"
+    sources = ("C-22",)
     mend = "Add to each position its own increment."
 
     def residual_add(self, x: Node, increment: Node) -> Node:
@@ -92,6 +96,7 @@ class ShapesBroadcast(Fault):
     """Trunk and increment of different shapes were broadcast."""
 
     breaks = "RES-SAME-SHAPE"
+    sources = ("C-22", "BUG-RES-03")
     mend = "Compare the two shapes, and refuse what differs."
 
     def check_residual(self, x: Node, increment: Node) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from conformance.truth.faults import Fault
-from conformance.truth.pieces import narrowed
+from conformance.truth.pieces import narrowed, through_float16
 from conformance.truth.tape import Node
 
 
@@ -17,6 +17,7 @@ class OnePassVariance(Fault):
 
     breaks = "LN-SHIFT"
     also = ("LN-POPULATION-VARIANCE", "LN-CONSTANT")
+    sources = ("C-10", "BUG-LN-04")
     mend = "Subtract the mean first, then square the deviations."
     native = True
     scattered = True
@@ -32,6 +33,7 @@ class Tf32Products(Fault):
 
     breaks = "LIN-AFFINE"
     also = ("LIN-GRAD-INPUT", "LIN-GRAD-WEIGHT")
+    sources = ("BUG-LIN-08",)
     mend = "Ask the library for full products, such as matmul precision 'highest' or no TF32."
     native = True
     scattered = True
@@ -51,6 +53,7 @@ class Bfloat16Products(Fault):
 
     breaks = "LIN-AFFINE"
     also = ("LIN-GRAD-INPUT", "LIN-GRAD-WEIGHT")
+    sources = ("BUG-LIN-08",)
     mend = "Multiply in the precision of the arguments; no automatic mixed precision."
     native = True
     scattered = True
@@ -63,6 +66,27 @@ class Bfloat16Products(Fault):
 
     def weight_gradient(self, x: Node, g: Node) -> Node:
         return super().weight_gradient(narrowed(x, 8), narrowed(g, 8))
+
+
+class Float16Products(Fault):
+    """Matrix products were computed in float16 and widened."""
+
+    breaks = "LIN-AFFINE"
+    also = ("LIN-GRAD-INPUT", "LIN-GRAD-WEIGHT")
+    mend = "Multiply in the precision of the arguments; no half precision, no autocast."
+    native = True
+    scattered = True
+
+    def product(self, x: Node, weight: Node) -> Node:
+        return through_float16(super().product(through_float16(x), through_float16(weight)))
+
+    def input_gradient(self, g: Node, weight: Node) -> Node:
+        found = super().input_gradient(through_float16(g), through_float16(weight))
+        return through_float16(found)
+
+    def weight_gradient(self, x: Node, g: Node) -> Node:
+        found = super().weight_gradient(through_float16(x), through_float16(g))
+        return through_float16(found)
 
 
 class Float32Products(Fault):

@@ -21,6 +21,7 @@ class SoftmaxOverEverything(Fault):
     """Softmax was taken over all elements together instead of over the last axis."""
 
     breaks = "SOFTMAX-LAST-AXIS"
+    sources = ("BUG-SM-03",)
     mend = "Name the axis: the maximum and the sum belong to the last one alone."
 
     def probabilities(self, scores: Node, allowed: np.ndarray) -> Node:
@@ -145,6 +146,7 @@ class MaximumForgotten(Fault):
     """The maximum was not subtracted: large numbers overflowed."""
 
     breaks = "SOFTMAX-STABLE"
+    sources = ("C-66", "BUG-SM-01")
     mend = "Subtract the largest number of the row before the exponential."
     native = True
 

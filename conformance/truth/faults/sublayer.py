@@ -11,6 +11,7 @@ class TrunkNormalised(Fault):
 
     breaks = "SUBLAYER-TRUNK"
     also = ("SUBLAYER-PRE-NORM", "SUBLAYER-GRADIENT")
+    sources = ("C-18", "BUG-RES-01")
     mend = "Keep the trunk as it came in, and add the branch to it."
 
     def feed_forward_sublayer(
@@ -35,6 +36,7 @@ class NormAfterSum(Fault):
 
     breaks = "SUBLAYER-PRE-NORM"
     also = ("SUBLAYER-TRUNK", "SUBLAYER-GRADIENT")
+    sources = ("C-17", "BUG-RES-01")
     mend = "Normalise at the entrance of the branch, and nothing after the addition."
 
     def feed_forward_sublayer(
@@ -102,6 +104,7 @@ class BranchDetached(Fault):
 
     breaks = "SUBLAYER-GRADIENT"
     also = ("GRAD-PRESENT", "FF-GRADIENT", "LN-GRADIENT")
+    sources = ("C-51",)
     mend = "Compute the branch with gradients; the one of x needs both paths."
 
     def feed_forward_sublayer(

@@ -79,6 +79,7 @@ class PreviousAnswer(Fault):
 
     breaks = "LIN-POSITIONS"
     mend = "Look for a buffer that is returned before it is filled, or a cache without a key."
+    stateful = True
     trivial = True
 
     def deliver(self, outputs: Mapping[str, Node], arguments: Mapping[str, Any]) -> dict[str, Node]:

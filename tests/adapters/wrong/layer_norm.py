@@ -65,6 +65,45 @@ class CentresTheVarianceOnly(Kernel):
         return x
 
 
+class PadsTheRow(Kernel):
+    """Zeros up to a multiple of the lanes, and NumPy's own statistics over all of them."""
+
+    fault = "padded-to-eight"
+    lanes = 8
+
+    def row(self, x):
+        width = x.shape[-1]
+        lanes = [(0, 0)] * (x.ndim - 1) + [(0, -width % self.lanes)]
+        return np.pad(x, lanes)
+
+    def numerator(self, x):
+        return x - np.mean(self.row(x), **LAST)
+
+    def deviation(self, x, eps):
+        return np.sqrt(np.var(self.row(x), **LAST) + eps)
+
+
+class PadsTheRowToSixteen(PadsTheRow):
+    fault = "padded-to-sixteen"
+    lanes = 16
+
+
+class CountsTheLanes(Kernel):
+    """The padded lanes are masked in both sums, and counted all the same."""
+
+    fault = "padded-to-four"
+
+    def over_lanes(self, values):
+        lanes = np.array(np.ceil(values.shape[-1] / 4) * 4, values.dtype)
+        return values.sum(**LAST) / lanes
+
+    def numerator(self, x):
+        return x - self.over_lanes(x)
+
+    def deviation(self, x, eps):
+        return np.sqrt(self.over_lanes(np.square(self.numerator(x))) + eps)
+
+
 # -------------------------------------------------------------------------------------- epsilon
 
 
@@ -101,6 +140,43 @@ class ComesFromOldTensorFlow(Kernel):
 
     def deviation(self, x, eps):
         return np.sqrt(np.var(x, **LAST) + np.array(1e-12, x.dtype))
+
+
+class CopiesABlogPost(Kernel):
+    fault = "eps-one-ten-thousandth"
+
+    def deviation(self, x, eps):
+        return np.sqrt(np.var(x, **LAST) + np.array(1e-4, x.dtype))
+
+
+class TakesTheEpsilonOfTheBackend(NumpyBackend):
+    """Forward and backward alike: as where a framework has one epsilon for everything."""
+
+    fault = "eps-one-ten-millionth"
+
+    def layer_norm(self, x, gamma, beta, *, eps):
+        return super().layer_norm(x, gamma, beta, eps=1e-7)
+
+    def layer_norm_vjp(self, upstream, x, gamma, beta, *, eps):
+        return super().layer_norm_vjp(upstream, x, gamma, beta, eps=1e-7)
+
+
+class TakesTheEpsilonOfTheOptimiser(Kernel):
+    fault = "eps-one-hundred-millionth"
+
+    def deviation(self, x, eps):
+        return np.sqrt(np.var(x, **LAST) + np.array(1e-8, x.dtype))
+
+
+class PassesEpsilonAsFloat16(NumpyBackend):
+    fault = "eps-rounded-to-float16"
+
+    def layer_norm(self, x, gamma, beta, *, eps):
+        return super().layer_norm(x, gamma, beta, eps=float(np.array(eps).astype("f2")))
+
+    def layer_norm_vjp(self, upstream, x, gamma, beta, *, eps):
+        half = np.half(eps).item()
+        return super().layer_norm_vjp(upstream, x, gamma, beta, eps=half)
 
 
 class NeverPassesEpsilonOn(NumpyBackend):

@@ -95,6 +95,26 @@ class SubtractsTheBias(Base):
         return y - bias
 
 
+class SumsIntoTheBias(NumpyBackend):
+    """A plan is kept for each question, and its accumulator is filled when the plan is made."""
+
+    fault = "accumulated-into-bias"
+
+    def __init__(self):
+        self.accumulators = {}
+
+    def linear(self, x, weight, bias=None):
+        y = super().linear(x, weight, bias)
+        if bias is None:
+            return y
+        plan = (x.shape, x.dtype, x.tobytes(), weight.tobytes(), bias.tobytes())
+        if plan not in self.accumulators:
+            self.accumulators[plan] = np.repeat(bias[None], max(1, y.size // bias.size), axis=0)
+        total = self.accumulators[plan]
+        total += (x @ weight).reshape(-1, len(bias)) if y.size else 0
+        return total.reshape(y.shape).copy() if y.size else y
+
+
 class FillsInABias(NumpyBackend):
     fault = "bias-of-ones"
 
@@ -260,6 +280,39 @@ class DividesTheBiasGradient(Gradients):
             gradients["bias"] = g.mean(axis=0)
 
 
+class TakesTheMeanOfBoth(Gradients):
+    """Over no positions too, where the mean is NaN."""
+
+    fault = "gradients-averaged"
+
+    def spoil(self, gradients, upstream, x, g, weight, bias):
+        with np.errstate(all="ignore"):
+            gradients["weight"] = (x.T @ g) / np.array(len(g), g.dtype)
+            if bias is not None:
+                gradients["bias"] = np.add.reduce(g) / np.array(len(g), g.dtype)
+
+
+class OverwritesBoth(Gradients):
+    fault = "gradients-of-last-position"
+
+    def spoil(self, gradients, upstream, x, g, weight, bias):
+        for row, above in zip(x, g, strict=True):
+            gradients["weight"] = row[:, None] * above
+            if bias is not None:
+                gradients["bias"] = above.copy()
+
+
+class TakesTheMeanOfTheUpstream(Gradients):
+    """Over no positions as well, where the mean is NaN."""
+
+    fault = "bias-gradient-averaged"
+
+    def spoil(self, gradients, upstream, x, g, weight, bias):
+        if bias is not None:
+            with np.errstate(all="ignore"):
+                gradients["bias"] = np.add.reduce(g) / np.array(len(g), g.dtype)
+
+
 class OverwritesTheWeightGradient(Gradients):
     fault = "weight-gradient-of-last-position"
 
@@ -349,6 +402,7 @@ class DetachesTheOutput(NumpyBackend):
     fault = "gradients-absent"
 
     def linear_vjp(self, upstream, x, weight, bias=None):
+        self.linear(x, weight, bias)  # which refuses what must be refused
         return {}
 
     def feed_forward_vjp(self, upstream, x, w_1, b_1, w_2, b_2):

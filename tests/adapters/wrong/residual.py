@@ -77,6 +77,7 @@ class KeepsTheGradientFromTheBranch(NumpyBackend):
     fault = "gradient-kept-from-increment"
 
     def residual_add_vjp(self, upstream, x, increment):
+        self.residual_add(x, increment)  # which refuses what must be refused
         return {"x": upstream.copy()}
 
     def feed_forward_sublayer_vjp(self, upstream, x, **parameters):
@@ -87,6 +88,7 @@ class KeepsTheGradientFromTheTrunk(NumpyBackend):
     fault = "gradient-kept-from-trunk"
 
     def residual_add_vjp(self, upstream, x, increment):
+        self.residual_add(x, increment)  # which refuses what must be refused
         return {"increment": upstream.copy()}
 
     def feed_forward_sublayer_vjp(self, upstream, x, **parameters):
@@ -98,5 +100,6 @@ class SharesTheGradient(NumpyBackend):
     fault = "gradient-shared"
 
     def residual_add_vjp(self, upstream, x, increment):
+        self.residual_add(x, increment)  # which refuses what must be refused
         half = np.array(0.5, upstream.dtype)
         return {"x": upstream * half, "increment": upstream * half}

@@ -71,6 +71,30 @@ class MultipliesInBfloat16(Products):
         return kept(x, 8)
 
 
+class MultipliesInHalfPrecision(NumpyBackend):
+    """As under an autocast: what goes into a product and what comes out of it is float16."""
+
+    fault = "float16-products"
+
+    def linear(self, x, weight, bias=None):
+        super().linear(x, weight, bias)
+        y = self.half(np.matmul, x, weight).astype(x.dtype)
+        return y if bias is None else y + bias
+
+    def linear_vjp(self, upstream, x, weight, bias=None):
+        gradients = super().linear_vjp(upstream, x, weight, bias)
+        gradients["x"] = self.half(np.matmul, upstream, weight.T).astype(x.dtype)
+        rows = x.reshape(-1, x.shape[-1]), upstream.reshape(-1, upstream.shape[-1])
+        gradients["weight"] = self.half(np.matmul, rows[0].T, rows[1]).astype(x.dtype)
+        return gradients
+
+    def half(self, product, left, right):
+        """Sums are kept in float32, as the hardware does it."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            left, right = left.astype(np.float16), right.astype(np.float16)
+            return product(left.astype(np.float32), right.astype(np.float32)).astype(np.float16)
+
+
 class MultipliesInFloat32(Products):
     fault = "float32-products"
 

@@ -1,0 +1,74 @@
+"""Questions as they are read by code that takes memory for the array: mistakes of layout."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from conformance.model import Call, Case, Layout, Question, Tensor
+from conformance.strides import GAP
+from conformance.truth.faults import Fault, Reads
+from conformance.truth.reference import Reference
+
+
+def as_read(reference: Reference | type[Reference], case: Case) -> Case:
+    """``case`` with the numbers that ``reference`` finds where those of the case lie.
+
+    The same case for all but mistakes of layout. What a call takes from an earlier one is read
+    rightly.
+    """
+    reads = _reads(reference)
+    if reads is None or case.layout == "contiguous":
+        return case
+    calls = {name: _call(call, case.layout, reads) for name, call in case.calls.items()}
+    return msgspec.structs.replace(case, calls=calls)
+
+
+def question_as_read(reference: Reference, question: Question) -> Question:
+    """``question`` with the numbers that ``reference`` finds where those of the question lie."""
+    reads = _reads(reference)
+    if reads is None or question.layout == "contiguous":
+        return question
+    return msgspec.structs.replace(
+        question,
+        arguments={
+            name: _array(value, question.layout, reads)
+            for name, value in question.arguments.items()
+        },
+        upstream={
+            name: _array(value, question.layout, reads) for name, value in question.upstream.items()
+        },
+    )
+
+
+def _reads(reference: Reference | type[Reference]) -> Reads | None:
+    kind = reference if isinstance(reference, type) else type(reference)
+    return kind.reads if issubclass(kind, Fault) else None
+
+
+def _call(call: Call, layout: Layout, reads: Reads) -> Call:
+    return msgspec.structs.replace(
+        call,
+        given={name: _tensor(value, layout, reads) for name, value in call.given.items()},
+        upstream={name: _tensor(value, layout, reads) for name, value in call.upstream.items()},
+    )
+
+
+def _tensor(value: Any, layout: Layout, reads: Reads) -> Any:
+    if not isinstance(value, Tensor):
+        return value
+    places = reads(value.shape, layout).reshape(-1).tolist()
+    data = tuple(value.data[place] if place >= 0 else GAP for place in places)
+    return msgspec.structs.replace(value, data=data)
+
+
+def _array(value: Any, layout: Layout, reads: Reads) -> Any:
+    if isinstance(value, dict):
+        return {name: _array(item, layout, reads) for name, item in value.items()}
+    if not isinstance(value, np.ndarray) or not value.size:
+        return value
+    places = reads(value.shape, layout)
+    found = value.reshape(-1)[np.maximum(places, 0)]
+    return np.where(places >= 0, found, np.array(GAP, value.dtype)).astype(value.dtype)
