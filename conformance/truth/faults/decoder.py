@@ -18,6 +18,7 @@ class HeadTied(Fault):
     """The transposed token table was used for the head."""
 
     breaks = "DEC-HEAD"
+    sources = ("C-49",)
     mend = "Give the head its own weight: this decoder does not tie it to the embedding."
 
     def head(self, x: Node, parameters: Mapping[str, Node]) -> Node:
@@ -28,6 +29,7 @@ class HeadReversed(Fault):
     """The logits came in the opposite order of the vocabulary."""
 
     breaks = "DEC-HEAD"
+    sources = ("C-39",)
     mend = "Column v of the head gives the logit of token v."
 
     def head(self, x: Node, parameters: Mapping[str, Node]) -> Node:
@@ -38,6 +40,7 @@ class HeadReread(Fault):
     """The numbers of the head were read as [V, d] without being transposed."""
 
     breaks = "DEC-HEAD"
+    sources = ("C-39",)
     mend = "Store the head [d, V], or transpose what is stored [V, d]."
 
     def head(self, x: Node, parameters: Mapping[str, Node]) -> Node:
@@ -69,6 +72,7 @@ class OnlyLastPosition(Fault):
     """Logits came for the last position alone."""
 
     breaks = "DEC-ALL-POSITIONS"
+    sources = ("C-41",)
     mend = "Apply the head at every position; picking the last belongs to generation."
 
     def head(self, x: Node, parameters: Mapping[str, Node]) -> Node:
@@ -113,6 +117,7 @@ class TargetsFedIn(Fault):
     """The token rows of the targets were added to the hidden state of their own places."""
 
     breaks = "LOSS-TARGETS-OUTSIDE"
+    sources = ("C-83",)
     mend = "Let the targets enter the cross-entropy alone."
 
     def decoder_loss(

@@ -18,6 +18,7 @@ class OnlyLastBlock(Fault):
     """The last block alone was applied, to the embedding."""
 
     breaks = "DEC-BLOCKS-IN-ORDER"
+    sources = ("C-33", "C-34", "C-35")
     mend = "Feed each block with what the one before it gave, not with the embedding."
 
     def run_blocks(self, x: Node, blocks: Blocks, *, heads: int, eps: Node) -> Node:
@@ -58,6 +59,7 @@ class BlocksInParallel(Fault):
     """Every block read the embedding, and the increments of all of them were added to it."""
 
     breaks = "DEC-BLOCKS-IN-ORDER"
+    sources = ("C-34",)
     mend = "Feed each block with what the one before it gave, not with the embedding."
 
     def run_blocks(self, x: Node, blocks: Blocks, *, heads: int, eps: Node) -> Node:
@@ -71,6 +73,7 @@ class FirstBlockRepeated(Fault):
     """Every block had the parameters of the first one."""
 
     breaks = "DEC-BLOCKS-OWN"
+    sources = ("C-36",)
     mend = "Build as many blocks as there are; don't repeat one object."
 
     def blocks(self, parameters: Mapping[str, Node]) -> Blocks:
@@ -82,6 +85,7 @@ class LastBlockRepeated(Fault):
     """Every block had the parameters of the last one."""
 
     breaks = "DEC-BLOCKS-OWN"
+    sources = ("C-36",)
     mend = "Give every block its own parameters; one that is loaded last must not fill them all."
 
     def blocks(self, parameters: Mapping[str, Node]) -> Blocks:
@@ -96,6 +100,7 @@ class FinalNormForgotten(Fault):
     """The head read what the last block gave, without the final norm."""
 
     breaks = "DEC-FINAL-NORM"
+    sources = ("C-38",)
     mend = "Normalise what the last block gave before the head."
 
     def final_norm(self, x: Node, gamma: Node, beta: Node, *, eps: Node) -> Node:

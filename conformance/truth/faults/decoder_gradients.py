@@ -18,6 +18,7 @@ class HeadInputDetached(Fault):
 
     breaks = "DEC-GRADIENT"
     also = ("GRAD-PRESENT",)
+    sources = ("C-50",)
     mend = "Let the gradient pass from the head into the final norm; no detach, no copy."
 
     def head(self, x: Node, parameters: Mapping[str, Node]) -> Node:
@@ -51,6 +52,7 @@ class BlocksDetached(Fault):
 
     breaks = "DEC-GRADIENT"
     also = ("GRAD-PRESENT",)
+    sources = ("C-51",)
     mend = "Run the blocks inside the graph; no_grad belongs to inference."
 
     def run_blocks(self, x: Node, blocks: Blocks, *, heads: int, eps: Node) -> Node:
@@ -99,6 +101,7 @@ class GradientPastBlocks(Fault):
     """The gradient reached the embedding along the trunk alone, past the branches."""
 
     breaks = "DEC-GRADIENT"
+    sources = ("C-51",)
     mend = "Compute the branches inside the graph: their input needs its gradient too."
 
     def run_blocks(self, x: Node, blocks: Blocks, *, heads: int, eps: Node) -> Node:

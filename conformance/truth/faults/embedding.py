@@ -52,6 +52,7 @@ class PositionsForgotten(Fault):
 
     breaks = "EMB-POSITIONS"
     also = ("EMB-SUM",)
+    sources = ("C-84",)
     mend = "Add row t of the position table to the token at place t."
 
     def embed(self, tokens: np.ndarray, token_embedding: Node, position_embedding: Node) -> Node:
@@ -63,6 +64,7 @@ class PositionsConstant(Fault):
     """Every place got the first position row."""
 
     breaks = "EMB-POSITIONS"
+    sources = ("C-84",)
     mend = "Add row t of the position table to the token at place t."
 
     def positions(self, length: int, context: int) -> np.ndarray:
@@ -73,6 +75,7 @@ class PositionsFromOne(Fault):
     """Positions were counted from one, so that the first position row was never used."""
 
     breaks = "EMB-POSITIONS"
+    sources = ("C-84",)
     mend = "Count positions from zero: every window starts at position 0."
 
     def positions(self, length: int, context: int) -> np.ndarray:

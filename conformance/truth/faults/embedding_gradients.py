@@ -14,6 +14,7 @@ class TokenGradientOverwritten(Fault):
     """Where a token occurs more than once, its row kept the gradient of the last place alone."""
 
     breaks = "EMB-GRADIENT"
+    sources = ("C-85",)
     mend = "Add the gradients of all places up; assignment by index keeps one of them."
 
     def table_gradient(self, g: Node, rows: np.ndarray, shape: tuple[int, ...]) -> Node:
@@ -38,6 +39,7 @@ class FirstRowFrozen(Fault):
     """Row 0 of the table, taken for padding, received no gradient."""
 
     breaks = "EMB-GRADIENT"
+    sources = ("C-86",)
     mend = "Build the table without a padding index: token 0 is a token like any other."
 
     def token_rows(self, token_embedding: Node, tokens: np.ndarray) -> Node:

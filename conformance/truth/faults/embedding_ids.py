@@ -67,6 +67,7 @@ class PositionsWrapped(Fault):
     """Beyond the end of the position table, positions began again at its start."""
 
     breaks = "EMB-ERR-LENGTH"
+    sources = ("C-42",)
     mend = "Refuse sequences that are longer than the position table."
 
     def check_tokens(self, tokens: np.ndarray | Node, vocabulary: int, context: int) -> None:

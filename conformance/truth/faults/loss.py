@@ -144,6 +144,7 @@ class NormaliserOverPositions(Fault):
     """The log-sum-exp ran over the positions instead of over the vocabulary."""
 
     breaks = "CE-NLL"
+    sources = ("C-30",)
     mend = "Sum the exponentials over the last axis."
 
     def cross_entropy(self, logits: Node, targets: np.ndarray, *, ignore_index: int) -> Node:

@@ -15,6 +15,7 @@ class LossGradientNegated(Fault):
 
     breaks = "CE-GRADIENT"
     also = ("LOSS-GRADIENT",)
+    sources = ("C-64",)
     mend = "The gradient is the probabilities minus one at the target."
 
     def loss_gradient(self, logits: Node, targets: np.ndarray, g: Node) -> Node:
@@ -26,6 +27,7 @@ class OneHotForgotten(Fault):
 
     breaks = "CE-GRADIENT"
     also = ("LOSS-GRADIENT",)
+    sources = ("C-64",)
     mend = "Subtract one from the probability of the target."
 
     def loss_gradient(self, logits: Node, targets: np.ndarray, g: Node) -> Node:
@@ -50,6 +52,7 @@ class LossGradientUndivided(Fault):
 
     breaks = "CE-GRADIENT"
     also = ("LOSS-GRADIENT",)
+    sources = ("C-64",)
     mend = "Divide p - y by the number of scored targets, as the loss is."
 
     def mean_loss(self, losses: Node, targets: np.ndarray) -> Node:
@@ -113,6 +116,7 @@ class LossDetached(Fault):
 
     breaks = "CE-GRADIENT"
     also = ("GRAD-PRESENT", "LOSS-GRADIENT")
+    sources = ("C-46",)
     mend = "Return the loss itself; item() is for printing."
 
     def mean_loss(self, losses: Node, targets: np.ndarray) -> Node:

@@ -18,6 +18,7 @@ class LossSummed(Fault):
     """The losses were summed, and not divided."""
 
     breaks = "CE-MEAN"
+    sources = ("C-44",)
     mend = "Divide the sum by the number of scored targets."
 
     def mean_loss(self, losses: Node, targets: np.ndarray) -> Node:
@@ -29,6 +30,7 @@ class LossOverAllPositions(Fault):
 
     breaks = "CE-MEAN"
     also = ("CE-IGNORE", "DEC-PADDING")
+    sources = ("C-44",)
     mend = "Divide the sum by the number of scored targets."
 
     def mean_loss(self, losses: Node, targets: np.ndarray) -> Node:
@@ -39,6 +41,7 @@ class LossOverBatch(Fault):
     """The sum was divided by the number of sequences."""
 
     breaks = "CE-MEAN"
+    sources = ("C-44",)
     mend = "Divide the sum by the number of scored targets."
 
     def mean_loss(self, losses: Node, targets: np.ndarray) -> Node:
@@ -49,6 +52,7 @@ class LossOverVocabulary(Fault):
     """The mean was divided by the size of the vocabulary once more."""
 
     breaks = "CE-MEAN"
+    sources = ("C-43",)
     mend = "Divide the sum by the number of scored targets, and by nothing else."
 
     def cross_entropy(self, logits: Node, targets: np.ndarray, *, ignore_index: int) -> Node:
@@ -60,6 +64,7 @@ class MeanOfMeans(Fault):
     """Each sequence got a mean of its own, and the loss was the mean of these."""
 
     breaks = "CE-MEAN"
+    sources = ("C-44",)
     mend = "Divide the sum over all sequences by the number of all scored targets."
 
     def cross_entropy(self, logits: Node, targets: np.ndarray, *, ignore_index: int) -> Node:
@@ -93,6 +98,7 @@ class IgnoredScoredAsFirst(Fault):
     """Targets that are to be left out were scored as token 0."""
 
     breaks = "CE-IGNORE"
+    sources = ("C-45",)
     mend = "Leave out the targets that are ignore_index."
 
     def cross_entropy(self, logits: Node, targets: np.ndarray, *, ignore_index: int) -> Node:
@@ -105,6 +111,7 @@ class IgnoredScoredFromTheEnd(Fault):
     """Targets that are to be left out were scored as a token counted from the end."""
 
     breaks = "CE-IGNORE"
+    sources = ("C-45",)
     mend = "Leave out the targets that are ignore_index; indexing takes it for another token."
 
     def cross_entropy(self, logits: Node, targets: np.ndarray, *, ignore_index: int) -> Node:
@@ -117,6 +124,7 @@ class IgnoredScoredAsNone(Fault):
     """Targets that are to be left out were scored with the log-sum-exp alone."""
 
     breaks = "CE-IGNORE"
+    sources = ("C-45",)
     mend = "Leave out the targets that are ignore_index, their log-sum-exp included."
 
     def cross_entropy(self, logits: Node, targets: np.ndarray, *, ignore_index: int) -> Node:
@@ -157,6 +165,7 @@ class TargetsShiftedInside(Fault):
     """Logits were scored against the target of the position after their own."""
 
     breaks = "LOSS-ALIGNED"
+    sources = ("C-40",)
     mend = "Score the logits at t against the target at t: the targets come shifted already."
 
     def cross_entropy(self, logits: Node, targets: np.ndarray, *, ignore_index: int) -> Node:
@@ -171,6 +180,7 @@ class TargetsRolled(Fault):
     """Targets were rolled one position to the left, the first one to the end."""
 
     breaks = "LOSS-ALIGNED"
+    sources = ("C-40",)
     mend = "Score the logits at t against the target at t: the targets come shifted already."
 
     def cross_entropy(self, logits: Node, targets: np.ndarray, *, ignore_index: int) -> Node:
