@@ -74,7 +74,11 @@ def _chosen(
     explained: dict[Key, frozenset[Candidate]] = {}
     explainer = Explainer()
     found: dict[tuple[str, str], list[frozenset[Candidate]]] = {}  # by operation and dtype
-    ordered = sorted(failures, key=lambda each: len(evidence.parts(each.case.operation)))
+    # What explains the values is tried first for the gradients, which take longer to compute.
+    ordered = sorted(
+        failures,
+        key=lambda each: (len(evidence.parts(each.case.operation)), each.case.mode == "vjp"),
+    )
     for done, failure in enumerate(ordered, start=1):
         own, dtype = failure.case.operation, failure.verdict.dtype
         parts = [found[part, dtype] for part in evidence.parts(own) if (part, dtype) in found]

@@ -72,6 +72,8 @@ BLOCK = (
     "block/later-positions",
     "attention/sublayer-five-positions",
     "attention/gradients-three-heads",
+    "residual/gradients-*",
+    "feed-forward/positions-apart",
 )
 
 #: What the adapters of each file are judged on, beyond a case of each operation.
@@ -103,7 +105,11 @@ SELECT = {
     "softmax": ("softmax/*", *ATTENTION),
     "attention": ("softmax/rank-three", *ATTENTION),
     "attention_gradients": ("softmax/gradients-rank-three", *ATTENTION),
-    "attention_sublayer": ("attention/sublayer-*", "attention/gradients-three-heads"),
+    "attention_sublayer": (
+        "attention/sublayer-*",
+        "attention/gradients-three-heads",
+        "residual/gradients-*",
+    ),
     "block": BLOCK,
 }
 
