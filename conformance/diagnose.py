@@ -20,6 +20,7 @@ from conformance.specification import load as load_specification
 from conformance.truth import signature
 from conformance.truth.candidates import Candidate
 from conformance.truth.choose import choose
+from conformance.truth.evaluate import by_name
 from conformance.truth.evidence import (
     LIKELY,
     Evidence,
@@ -74,10 +75,15 @@ def _chosen(
     explained: dict[Key, frozenset[Candidate]] = {}
     explainer = Explainer()
     found: dict[tuple[str, str], list[frozenset[Candidate]]] = {}  # by operation and dtype
-    # What explains the values is tried first for the gradients, which take longer to compute.
+    # What explains a small case is tried first for the larger ones, which take longer to compute,
+    # and what explains the values for the gradients.
     ordered = sorted(
         failures,
-        key=lambda each: (len(evidence.parts(each.case.operation)), each.case.mode == "vjp"),
+        key=lambda each: (
+            len(evidence.parts(each.case.operation)),
+            each.case.mode == "vjp",
+            _size(each),
+        ),
     )
     for done, failure in enumerate(ordered, start=1):
         own, dtype = failure.case.operation, failure.verdict.dtype
@@ -94,6 +100,15 @@ def _chosen(
         lambda candidate, keys: evidence.refuted(candidate, {dtype for _, dtype in keys}),
     )
     return chosen, likely
+
+
+def _size(failure: Failure) -> int:
+    """How many numbers the questions of a failure carry."""
+    return sum(
+        int(getattr(value, "size", 1))
+        for question in failure.questions.values()
+        for value in by_name(question.arguments).values()
+    )
 
 
 def _beyond_one_mistake(parts: Sequence[Sequence[frozenset[Candidate]]]) -> bool:

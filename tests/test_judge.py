@@ -81,7 +81,7 @@ BREAKS = {
     "no bound at all": ("failed = judged & ~close", "failed = judged & False"),
     "no NaN test": ("bad = judged & ~np.isfinite(got)", "bad = np.zeros(())"),
     "no shape test": ("if got.shape != proven.shape:", "if False:"),
-    "no dtype test": ("if got.dtype != np.dtype(dtype):", "if False:"),
+    "no dtype test": ("if got.dtype != np.dtype(wanted):", "if False:"),
     "no presence test": ("if output not in outputs:", "if False:"),
 }
 

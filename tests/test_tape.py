@@ -1,14 +1,18 @@
 """The tape: its pullbacks are derivatives, its rules are followed by gradients and by no error."""
 
+from decimal import Decimal
+
 import flint
 import numpy as np
 import pytest
 
+from conformance.model import Tensor
+from conformance.precision import PRECISIONS
 from conformance.truth.balls import Balls, precision
 from conformance.truth.domains import Doubles
 from conformance.truth.functions import erf, erfc, exp, sqrt
 from conformance.truth.reverse import adjoints, ancestry
-from conformance.truth.tape import Leaf, Tape, take
+from conformance.truth.tape import Leaf, Tape, scatter, stack, take
 
 #: A central difference over balls errs by about the square of its step, 2^-120.
 STEP = flint.arb(2) ** -60
@@ -233,10 +237,53 @@ def test_nothing_summed_is_zero():
             assert np.array_equal(domain.magnitude(node.value), np.zeros(node.shape))
 
 
-def test_a_disturbed_tape_adds_to_every_value():
-    """The disturbance of a node reaches its children."""
+def test_a_disturbed_tape_adds_to_every_value_that_can_be_off():
+    """The disturbance of a node reaches its children; what is exact, or only moved, stays."""
     tape = Tape(Doubles(), lambda node: np.full(node.shape, 0.5))
-    a, b = tape.floats(np.array([1.0])), tape.floats(np.array([2.0]))
-    assert np.array_equal(a.value, [1.5])
-    assert np.array_equal((a + b).value, [4.5])
-    assert np.array_equal((-(a + b)).value, [-4.0])
+    a, b = tape.floats(np.array([1.0])), tape.leaf(Tensor(shape=(1,), data=(Decimal("0.1"),)))
+    assert np.array_equal(a.value, [1.0])
+    assert np.array_equal(b.value, [0.6])
+    assert np.array_equal((a + a).value, [2.5])
+    assert np.array_equal((-(a + a)).value, [-2.5])
+
+
+def zeros_of(make):
+    """Where ``make(a, b)`` is known to be zero, for a = (0, 1, 2) and b = (0, 0, 3)."""
+    tape = Tape(Doubles())
+    a, b = tape.floats(np.array([0.0, 1.0, 2.0])), tape.floats(np.array([0.0, 0.0, 3.0]))
+    return make(a, b).zero().tolist()
+
+
+def test_an_exact_zero_is_known_and_one_by_cancellation_is_not():
+    """A product with a given zero is zero in every honest evaluation; 1 - 1 need not be."""
+    assert zeros_of(lambda a, b: a * b) == [True, True, False]
+    assert zeros_of(lambda a, b: a + b) == [True, False, False]
+    assert zeros_of(lambda a, b: -(a * b)) == [True, True, False]
+    assert zeros_of(lambda a, _: a / (a + 1)) == [True, False, False]
+    assert zeros_of(lambda a, _: sqrt(a)) == [True, False, False]
+    assert zeros_of(lambda a, _: a - a) == [True, False, False]
+    assert zeros_of(lambda a, b: stack([a, b])) == [[True, False, False], [True, True, False]]
+    assert zeros_of(lambda a, b: (a * b).sum(0, keepdims=True)) == [False]
+    assert zeros_of(lambda a, _: take(a, np.array([2, 0]))) == [False, True]
+    assert zeros_of(lambda a, _: scatter(a, np.array([0, 2, 2]), (4,))) == [
+        True, True, False, True,
+    ]  # fmt: skip
+
+
+def test_an_exact_zero_may_not_be_off():
+    """What is known to be zero has no allowance, not even for an underflow."""
+    tape = Tape(Doubles())
+    a = tape.floats(np.array([0.0, 1.0]))
+    allowed = (a * a).allowance(PRECISIONS["float32"])
+    assert allowed[0] == 0
+    assert allowed[1] > 0
+
+
+def test_a_stack_is_differentiated_node_by_node():
+    """Each node of a stack receives its own part of the adjoint."""
+    tape = Tape(Doubles())
+    a, b = tape.floats(np.array([1.0, 2.0])), tape.floats(np.array([3.0, 4.0]))
+    y = stack([a * a, b])
+    found = adjoints(y, tape.floats(np.array([[1.0, 10.0], [100.0, 1000.0]])))
+    assert found[id(a)].value.tolist() == [2.0, 40.0]
+    assert found[id(b)].value.tolist() == [100.0, 1000.0]
