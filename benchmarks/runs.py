@@ -1,0 +1,47 @@
+"""What whole runs cost: NumPy's beside its imports, and three backends beside what they load.
+
+    python benchmarks/runs.py
+
+One run each, for they take minutes; the ratios are to processes started in the same minute.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from pathlib import Path
+
+from overhead import ENVIRONMENT, NUMPY, process, ratio, seconds
+
+#: What a run of each backend loads beside the kit.
+IMPORTS = {"numpy": NUMPY, "torch": "import torch", "jax": "import jax, jax.numpy"}
+
+
+def run(out: str, cache: Path, *backends: str) -> float:
+    """The seconds of a run of ``backends``, with the user's cache in the folder ``cache``."""
+    ENVIRONMENT["XDG_CACHE_HOME"] = str(cache)
+    arguments = ("run", *backends, "--jobs", "2", "--out", out)
+    return seconds(process(sys.executable, "-m", "conformance", *arguments))
+
+
+def main() -> None:
+    """Print a line for each figure."""
+    with tempfile.TemporaryDirectory() as out:
+        cache = Path(out) / "cache"
+        run(out, cache, "numpy")  # the specification is parsed once
+        baseline = process(sys.executable, "-c", NUMPY)
+        whole = process(sys.executable, "-m", "conformance", "run", "numpy", "--out", out)
+        found, ours, theirs = ratio(whole, baseline)
+        print(f"NumPy's whole run / importing numpy, click, msgspec: {found:.1f} (budget 10)")
+        print(f"    {ours:.2f} s and {theirs:.2f} s")
+
+        cold = run(out, cache, *IMPORTS)
+        warm = run(out, cache, *IMPORTS)
+        imports = sum(seconds(process(sys.executable, "-c", code)) for code in IMPORTS.values())
+        share = (cold - warm + imports) / cold
+        print(f"three backends, JAX compiling everything: {cold:.1f} s; again: {warm:.1f} s")
+        print(f"    imports and compilations: {share:.0%} of the first run")
+
+
+if __name__ == "__main__":
+    main()
