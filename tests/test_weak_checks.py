@@ -47,7 +47,7 @@ def asked(name, operation, given, upstream=None):
     wrt = tuple(key for key in named if upstream is not None and key != "eps")
     seed = {} if upstream is None else {output: tape.floats(np.array(upstream))}
     mode = "evaluate" if upstream is None else "vjp"
-    found = evaluate(reference, operation, mode, arguments, seed, wrt, output)
+    found = evaluate(reference, tape, operation, mode, arguments, seed, wrt, output)
     return {key: node.value for key, node in found.items()}
 
 
