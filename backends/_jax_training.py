@@ -16,6 +16,9 @@ from ._parameters import Sizes, decoder_shapes, starts_as
 from ._rejections import check_configuration, check_widths
 
 Tree: TypeAlias = dict[str, Array]
+#: The parameters, and the two moments of each.
+State: TypeAlias = tuple[Tree, Tree, Tree]
+Attributes: TypeAlias = tuple[tuple[str, Any], ...]
 
 #: Operations that compile what is worth it themselves, or take and give Python's numbers.
 AS_THEY_ARE = frozenset(
@@ -149,23 +152,28 @@ class JaxTraining(JaxDecoder, Counting):
         ``predictions [B, T]``. Raises ``Rejected`` as ``decoder_loss``; tokens and targets are
         checked before.
         """
+        scoring = (("heads", heads), ("eps", eps), ("ignore_index", ignore_index))
+        settings = (
+            ("learning_rate", learning_rate),
+            ("beta_1", beta_1),
+            ("beta_2", beta_2),
+            ("eps", adam_eps),
+            ("weight_decay", weight_decay),
+        )
         moments = jax.tree.map(jnp.zeros_like, parameters)
         state = (parameters, moments, moments)
-        settings = {
-            "heads": heads,
-            "eps": eps,
-            "ignore_index": ignore_index,
-            "learning_rate": learning_rate,
-            "beta_1": beta_1,
-            "beta_2": beta_2,
-            "adam_eps": adam_eps,
-            "weight_decay": weight_decay,
-            "max_norm": max_norm,
-        }
         losses: list[Array] = []
         norms: list[Tree] = []
         for step in range(1, steps + 1):
-            state, loss, found = self._compiled_step(state, step, tokens, targets, **settings)
+            state, loss, found = self._compiled_step(
+                state,
+                step,
+                tokens,
+                targets,
+                scoring=scoring,
+                settings=settings,
+                max_norm=max_norm,
+            )
             losses.append(loss)
             norms.append(found)
         after, first, _ = state
@@ -181,41 +189,32 @@ class JaxTraining(JaxDecoder, Counting):
         }
 
     @cached_property
-    def _compiled_step(self) -> Callable[..., tuple[tuple[Tree, Tree, Tree], Array, Tree]]:
+    def _compiled_step(self) -> Callable[..., tuple[State, Array, Tree]]:
         """One step: the state before -> the state after, the loss, the norms before clipping."""
 
         def step(
-            state: tuple[Tree, Tree, Tree],
+            state: State,
             number: Array,
             tokens: Array,
             targets: Array,
             *,
-            heads: int,
-            eps: float,
-            ignore_index: int,
-            adam_eps: float,
+            scoring: Attributes,
+            settings: Attributes,
             max_norm: float,
-            **settings: float,
-        ) -> tuple[tuple[Tree, Tree, Tree], Array, Tree]:
+        ) -> tuple[State, Array, Tree]:
             def loss_of(parameters: Tree) -> Array:
-                return self.decoder_loss(
-                    tokens, targets, parameters, heads=heads, eps=eps, ignore_index=ignore_index
-                )
+                return self.decoder_loss(tokens, targets, parameters, **dict(scoring))
 
             loss, gradients = jax.value_and_grad(loss_of)(state[0])
             norms = jax.tree.map(lambda leaf: jnp.sqrt(jnp.sum(leaf * leaf)), gradients)
             clipped = self.clip_gradients(gradients, max_norm=max_norm)["gradients"]
             each = {
                 name: self.adamw_step(
-                    parameter,
-                    clipped[name],
-                    state[1][name],
-                    state[2][name],
+                    *(part[name] for part in (state[0], clipped, *state[1:])),
                     step=number,
-                    eps=adam_eps,
-                    **settings,
+                    **dict(settings),
                 )
-                for name, parameter in state[0].items()
+                for name in clipped
             }
             kinds = ("parameter", "first_moment", "second_moment")
             first, second, third = (
@@ -223,20 +222,7 @@ class JaxTraining(JaxDecoder, Counting):
             )
             return (first, second, third), loss, norms
 
-        return jax.jit(step, static_argnames=_SETTINGS)
-
-
-_SETTINGS = (
-    "heads",
-    "eps",
-    "ignore_index",
-    "learning_rate",
-    "beta_1",
-    "beta_2",
-    "adam_eps",
-    "weight_decay",
-    "max_norm",
-)
+        return jax.jit(step, static_argnames=("scoring", "settings", "max_norm"))
 
 
 def _started(sizes: Sizes, random_seed: int) -> Tree:
