@@ -36,13 +36,10 @@ AS_THEY_ARE = frozenset(
 
 
 class JaxTraining(JaxDecoder, Counting):
-    """A model is a pytree of arrays by name, an optimiser a pytree of moments like it.
-
-    What nothing is given to is float64.
-    """
+    """A model is a pytree of arrays by name, an optimiser a pytree of moments like it."""
 
     def _registered(self, sizes: Sizes) -> dict[str, tuple[int, ...]]:
-        model = jax.eval_shape(lambda: _started(sizes, 0))
+        model = jax.eval_shape(lambda: _started(sizes, 0, self.run_dtype))
         return {name: leaf.shape for name, leaf in model.items()}
 
     def initialize(
@@ -64,7 +61,7 @@ class JaxTraining(JaxDecoder, Counting):
         """
         sizes = Sizes(vocab_size, block_size, d_model, n_layers, d_ff)
         check_configuration(sizes, n_heads, dropout)
-        return {"parameters": _started(sizes, random_seed)}
+        return {"parameters": _started(sizes, random_seed, self.run_dtype)}
 
     def initialize_linear(
         self, *, d_in: int, d_out: int, with_bias: bool, random_seed: int
@@ -76,8 +73,11 @@ class JaxTraining(JaxDecoder, Counting):
         """
         check_widths(d_in, d_out)
         draw = jax.nn.initializers.glorot_uniform()
-        weight: Array = draw(jax.random.key(random_seed), (d_in, d_out), jnp.float64)
-        return {"weight": weight, **({"bias": jnp.zeros(d_out)} if with_bias else {})}
+        weight: Array = draw(jax.random.key(random_seed), (d_in, d_out), self.run_dtype)
+        return {
+            "weight": weight,
+            **({"bias": jnp.zeros(d_out, self.run_dtype)} if with_bias else {}),
+        }
 
     def splitmix64(self, *, random_seed: int, count: int) -> Array:
         """A seed -> ``values [count]``, the first outputs of SplitMix64, as uint64.
@@ -225,7 +225,7 @@ class JaxTraining(JaxDecoder, Counting):
         return jax.jit(step, static_argnames=("scoring", "settings", "max_norm"))
 
 
-def _started(sizes: Sizes, random_seed: int) -> Tree:
+def _started(sizes: Sizes, random_seed: int, dtype: str) -> Tree:
     """The parameters of a new decoder by name."""
     shapes = decoder_shapes(sizes)
     keys = jax.random.split(jax.random.key(random_seed), len(shapes))
@@ -233,7 +233,7 @@ def _started(sizes: Sizes, random_seed: int) -> Tree:
     for key, (name, shape) in zip(keys, shapes.items(), strict=True):
         kind = starts_as(name)
         if kind == "drawn":
-            started[name] = 0.02 * jax.random.normal(key, shape, jnp.float64)
+            started[name] = 0.02 * jax.random.normal(key, shape, dtype)
         else:
-            started[name] = (jnp.ones if kind == "ones" else jnp.zeros)(shape, jnp.float64)
+            started[name] = (jnp.ones if kind == "ones" else jnp.zeros)(shape, dtype)
     return started

@@ -16,10 +16,7 @@ from ._rejections import check_configuration, check_widths
 
 
 class NumpyTraining(NumpyDecoder, Counting):
-    """A model is its dict of arrays; an optimiser is the dict of their moments.
-
-    What nothing is given to is float64.
-    """
+    """A model is its dict of arrays; an optimiser is the dict of their moments."""
 
     def _registered(self, sizes: Sizes) -> dict[str, tuple[int, ...]]:
         model = {name: np.empty(shape) for name, shape in decoder_shapes(sizes).items()}
@@ -52,7 +49,7 @@ class NumpyTraining(NumpyDecoder, Counting):
                 started[name] = generator.normal(0.0, 0.02, shape)
             else:
                 started[name] = np.ones(shape) if kind == "ones" else np.zeros(shape)
-        return {"parameters": started}
+        return {"parameters": {name: p.astype(self.run_dtype) for name, p in started.items()}}
 
     def initialize_linear(
         self, *, d_in: int, d_out: int, with_bias: bool, random_seed: int
@@ -65,7 +62,8 @@ class NumpyTraining(NumpyDecoder, Counting):
         check_widths(d_in, d_out)
         limit = math.sqrt(6 / (d_in + d_out))
         weight = np.random.default_rng(random_seed).uniform(-limit, limit, (d_in, d_out))
-        return {"weight": weight, **({"bias": np.zeros(d_out)} if with_bias else {})}
+        layer = {"weight": weight, **({"bias": np.zeros(d_out)} if with_bias else {})}
+        return {name: parameter.astype(self.run_dtype) for name, parameter in layer.items()}
 
     def splitmix64(self, *, random_seed: int, count: int) -> np.ndarray:
         """A seed -> ``values [count]``, the first outputs of SplitMix64, as uint64.

@@ -19,7 +19,7 @@ from ._torch_model import Decoder
 class TorchTraining(TorchDecoder, Counting):
     """A model is a ``torch.nn.Module`` and an optimiser one of ``torch.optim``.
 
-    What nothing is given to is float64. No generator but their own is drawn from.
+    No generator but their own is drawn from.
     """
 
     def _registered(self, sizes: Sizes) -> dict[str, tuple[int, ...]]:
@@ -44,7 +44,7 @@ class TorchTraining(TorchDecoder, Counting):
         """
         sizes = Sizes(vocab_size, block_size, d_model, n_layers, d_ff)
         check_configuration(sizes, n_heads, dropout)
-        model = Decoder(sizes, self.device, torch.float64)
+        model = Decoder(sizes, self.device, getattr(torch, self.run_dtype))
         generator = torch.Generator(self.device).manual_seed(random_seed)
         for name, parameter, _ in model.registered:
             match starts_as(name):
@@ -65,7 +65,9 @@ class TorchTraining(TorchDecoder, Counting):
         ``Rejected`` for a width of zero.
         """
         check_widths(d_in, d_out)
-        layer = nn.Linear(d_in, d_out, with_bias, device="meta", dtype=torch.float64)
+        layer = nn.Linear(
+            d_in, d_out, with_bias, device="meta", dtype=getattr(torch, self.run_dtype)
+        )
         layer = layer.to_empty(device=self.device)
         generator = torch.Generator(self.device).manual_seed(random_seed)
         nn.init.xavier_uniform_(layer.weight, generator=generator)

@@ -158,10 +158,10 @@ def _check_indices(arguments: Mapping[str, Any]) -> None:
     """Raise ``Rejected`` for tokens and targets that the operation must refuse.
 
     Their values are checked, so this comes before a compiled call, and for every operation that
-    takes them: ``embed``, ``decoder``, ``cross_entropy`` and ``decoder_loss``.
+    takes them, from ``embed`` to ``train``.
     """
     given = by_name(arguments)
-    if "tokens" in given:
+    if isinstance(given.get("tokens"), Array):  # not their number
         tables = given["token_embedding"], given["position_embedding"]
         check_tokens(np.asarray(given["tokens"]), len(tables[0]), len(tables[1]))
     if "targets" in given:
