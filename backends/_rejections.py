@@ -10,6 +10,8 @@ from typing import Any
 
 from conformance import Rejected
 
+from ._parameters import Sizes
+
 
 def check_linear(x: Any, weight: Any, bias: Any | None) -> None:
     """A weight of rank 2 with rows and columns, a bias as wide as it, an input that fits it."""
@@ -80,6 +82,29 @@ def check_targets(targets: Any, logits_shape: tuple[int, ...], ignore_index: int
     if len(scored) == 0:
         raise Rejected("no-scored-target", f"every target is {ignore_index}")
     _check_range("target", scored, logits_shape[-1])
+
+
+def check_configuration(sizes: Sizes, n_heads: int, dropout: float) -> None:
+    """Positive sizes, three words or more, heads that divide, a dropout that is a probability.
+
+    In this order, and before anything is allocated.
+    """
+    for name, size in {**sizes._asdict(), "n_heads": n_heads}.items():
+        if size <= 0:
+            raise Rejected("not-positive", f"{name} is {size}")
+    if sizes.vocab_size < 3:
+        raise Rejected("vocabulary", f"{sizes.vocab_size} words; three are reserved")
+    check_heads(sizes.d_model, n_heads)
+    if not 0 <= dropout <= 1:
+        raise Rejected("dropout", f"a dropout of {dropout} is no probability")
+
+
+def check_widths(d_in: int, d_out: int) -> None:
+    """A new linear layer has rows and columns."""
+    if d_in <= 0:
+        raise Rejected("zero-input-width", f"an input width of {d_in}")
+    if d_out <= 0:
+        raise Rejected("zero-output-width", f"an output width of {d_out}")
 
 
 def _is_int64(array: Any) -> bool:

@@ -3,7 +3,8 @@
 One method an operation, in JAX arrays; ``vjp`` differentiates any of them, so a subclass that
 replaces ``layer_norm`` changes its gradient too, and that of every operation built from it.
 
-The operations of a block are in ``_jax_layers.py``; here is the decoder from tokens to loss.
+The operations of a block are in ``_jax_layers.py``, from tokens to loss in ``_jax_decoder.py``,
+and the model that trains in ``_jax_training.py``.
 
 Shapes: ``...`` is any number of leading axes, none included; B sequences of T tokens, of V
 different ones; a weight is ``[in, out]``. Arrays are float64 or float32, tokens and targets int64,
@@ -22,20 +23,19 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
 from conformance import cache_folder
 
-from ._jax_layers import JaxLayers
-from ._parameters import blocks, by_name, replaced
+from ._jax_training import AS_THEY_ARE, JaxTraining
+from ._parameters import by_name, replaced
 from ._rejections import check_heads, check_targets, check_tokens
 
 Attributes: TypeAlias = tuple[tuple[str, float], ...]
 
 
-class JaxBackend(JaxLayers):
+class JaxBackend(JaxTraining):
     """The operations in ``jax.numpy`` and ``jax.nn``, with exact GELU.
 
     There is one compilation for each operation, mode, dtype, set of shapes and set of attributes:
@@ -82,6 +82,8 @@ class JaxBackend(JaxLayers):
         _check_indices(arguments)
         arrays, attributes = _split(arguments)
         with _full_precision():
+            if operation in AS_THEY_ARE:
+                return getattr(self, operation)(**arguments)
             return self._compiled_evaluate(arrays, operation=operation, attributes=attributes)
 
     def vjp(
@@ -102,58 +104,6 @@ class JaxBackend(JaxLayers):
             return self._compiled_vjp(
                 upstream, arrays, operation=operation, attributes=attributes, wrt=wrt
             )
-
-    def embed(self, tokens: Array, token_embedding: Array, position_embedding: Array) -> Array:
-        """``tokens [B, T]``, tables ``[V, d]`` and ``[C, d]`` -> ``y [B, T, d]``.
-
-        y = token_embedding[tokens] + position_embedding[0..T-1]. Tokens are checked before.
-        """
-        return token_embedding[tokens] + position_embedding[: tokens.shape[1]]
-
-    def decoder(
-        self, tokens: Array, parameters: Mapping[str, Array], *, heads: int, eps: float
-    ) -> Array:
-        """``tokens [B, T]`` and the parameters of a decoder by name -> ``logits [B, T, V]``.
-
-        embed, each block in order, the final layer norm, and the head, which has no bias. Raises
-        ``Rejected`` as ``embed``, then as ``block``.
-        """
-        p = parameters
-        x = self.embed(tokens, p["token_embedding"], p["position_embedding"])
-        for each in blocks(p):
-            x = self.block(x, each, heads=heads, eps=eps)
-        x = self.layer_norm(x, p["final_norm.gamma"], p["final_norm.beta"], eps=eps)
-        return self.linear(x, p["head"])
-
-    def cross_entropy(self, logits: Array, targets: Array, *, ignore_index: int) -> Array:
-        """``logits [..., V]``, ``targets [...]`` -> ``loss []``.
-
-        The mean of ``-jax.nn.log_softmax(z)[target]`` over the positions, with logits z, whose
-        target is not ``ignore_index``. Targets are checked before.
-        """
-        scored = targets != ignore_index
-        own = jnp.where(scored, targets, 0)[..., None]  # any class: what it gives is not counted
-        logarithms = jax.nn.log_softmax(logits, axis=-1)
-        picked = jnp.take_along_axis(logarithms, own, axis=-1)[..., 0]
-        return -jnp.where(scored, picked, 0.0).sum() / scored.sum()
-
-    def decoder_loss(
-        self,
-        tokens: Array,
-        targets: Array,
-        parameters: Mapping[str, Array],
-        *,
-        heads: int,
-        eps: float,
-        ignore_index: int,
-    ) -> Array:
-        """``tokens [B, T]``, ``targets [B, T]``, the parameters of a decoder -> ``loss []``.
-
-        The cross-entropy of the decoder's logits. Raises ``Rejected`` as ``decoder``, then as
-        ``cross_entropy``.
-        """
-        logits = self.decoder(tokens, parameters, heads=heads, eps=eps)
-        return self.cross_entropy(logits, targets, ignore_index=ignore_index)
 
     @cached_property
     def _compiled_evaluate(self) -> Callable[..., Array]:
@@ -208,10 +158,10 @@ def _check_indices(arguments: Mapping[str, Any]) -> None:
     """Raise ``Rejected`` for tokens and targets that the operation must refuse.
 
     Their values are checked, so this comes before a compiled call, and for every operation that
-    takes them: ``embed``, ``decoder``, ``cross_entropy`` and ``decoder_loss``.
+    takes them, from ``embed`` to ``train``.
     """
     given = by_name(arguments)
-    if "tokens" in given:
+    if isinstance(given.get("tokens"), Array):  # not their number
         tables = given["token_embedding"], given["position_embedding"]
         check_tokens(np.asarray(given["tokens"]), len(tables[0]), len(tables[1]))
     if "targets" in given:

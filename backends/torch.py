@@ -3,7 +3,8 @@
 One method an operation, in tensors; ``vjp`` differentiates any of them, so a subclass that
 replaces ``layer_norm`` changes its gradient too, and that of every operation built from it.
 
-The operations of a block are in ``_torch_layers.py``; here is the decoder from tokens to loss.
+The operations of a block are in ``_torch_layers.py``, from tokens to loss in
+``_torch_decoder.py``; the model that trains is in ``_torch_model.py`` and ``_torch_training.py``.
 
 Shapes: ``...`` is any number of leading axes, none included; B sequences of T tokens, of V
 different ones; a weight is ``[in, out]``. Tensors are float64 or float32, tokens and targets
@@ -19,14 +20,12 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
-from torch.nn import functional
 
-from ._parameters import blocks, by_name, replaced
-from ._rejections import check_targets, check_tokens
-from ._torch_layers import TorchLayers
+from ._parameters import by_name, replaced
+from ._torch_training import TorchTraining
 
 
-class TorchBackend(TorchLayers):
+class TorchBackend(TorchTraining):
     """The operations as PyTorch has them.
 
     PyTorch accepts what the specification forbids: a weight of rank 1, widths of zero, a bias of
@@ -80,60 +79,6 @@ class TorchBackend(TorchLayers):
             )
         found = zip(leaves, gradients, strict=True)
         return {name: gradient for name, gradient in found if gradient is not None}
-
-    def embed(self, tokens: Tensor, token_embedding: Tensor, position_embedding: Tensor) -> Tensor:
-        """``tokens [B, T]``, tables ``[V, d]`` and ``[C, d]`` -> ``y [B, T, d]``.
-
-        y = token_embedding[tokens] + position_embedding[0..T-1], the first by
-        ``torch.nn.functional.embedding``. Raises ``Rejected`` for each kind that ``embed`` rejects.
-        """
-        check_tokens(tokens, len(token_embedding), len(position_embedding))
-        positions = position_embedding[: tokens.shape[1]]
-        return functional.embedding(tokens, token_embedding) + positions
-
-    def decoder(
-        self, tokens: Tensor, parameters: Mapping[str, Tensor], *, heads: int, eps: float
-    ) -> Tensor:
-        """``tokens [B, T]`` and the parameters of a decoder by name -> ``logits [B, T, V]``.
-
-        embed, each block in order, the final layer norm, and the head, which has no bias. Raises
-        ``Rejected`` as ``embed``, then as ``block``.
-        """
-        p = parameters
-        x = self.embed(tokens, p["token_embedding"], p["position_embedding"])
-        for each in blocks(p):
-            x = self.block(x, each, heads=heads, eps=eps)
-        x = self.layer_norm(x, p["final_norm.gamma"], p["final_norm.beta"], eps=eps)
-        return self.linear(x, p["head"])
-
-    def cross_entropy(self, logits: Tensor, targets: Tensor, *, ignore_index: int) -> Tensor:
-        """``logits [..., V]``, ``targets [...]`` -> ``loss []``.
-
-        ``torch.nn.functional.cross_entropy``, which takes one axis of positions: the mean over
-        those whose target is not ``ignore_index``. Raises ``Rejected`` for each kind that
-        ``cross_entropy`` rejects.
-        """
-        check_targets(targets, logits.shape, ignore_index)
-        rows = logits.reshape(-1, logits.shape[-1])
-        return functional.cross_entropy(rows, targets.reshape(-1), ignore_index=ignore_index)
-
-    def decoder_loss(
-        self,
-        tokens: Tensor,
-        targets: Tensor,
-        parameters: Mapping[str, Tensor],
-        *,
-        heads: int,
-        eps: float,
-        ignore_index: int,
-    ) -> Tensor:
-        """``tokens [B, T]``, ``targets [B, T]``, the parameters of a decoder -> ``loss []``.
-
-        The cross-entropy of the decoder's logits. Raises ``Rejected`` as ``decoder``, then as
-        ``cross_entropy``.
-        """
-        logits = self.decoder(tokens, parameters, heads=heads, eps=eps)
-        return self.cross_entropy(logits, targets, ignore_index=ignore_index)
 
 
 @contextmanager

@@ -34,13 +34,15 @@ class Adapter:
     """Base class of backends written in Python; see the module for what to write.
 
     Class attributes: ``name`` (default: the file or class name), ``language``, ``device`` and the
-    ``dtypes`` the implementation has.
+    ``dtypes`` the implementation has. ``run_dtype`` is the dtype of the question at hand, for
+    operations that are given no array that has it, such as ``initialize``.
     """
 
     name: str = ""
     language: str = "Python"
     device: str = "cpu"
     dtypes: tuple[str, ...] = ("float64", "float32")
+    run_dtype: str = "float64"
 
     # ------------------------------------------------------------------ what a subclass may give
 
@@ -94,6 +96,7 @@ class Adapter:
         mismatch = _signature_mismatch(method, question, ("upstream",) if by_hand else ())
         if mismatch:
             return Answer(status="error", message=mismatch)
+        self.run_dtype = question.dtype
         # A floating-point warning that is turned into an exception must not pass for a rejection.
         with np.errstate(all="ignore"):
             try:

@@ -8,15 +8,19 @@ largest over the forms. They differ in three places, and every combination is a 
 * layer norm differentiated step by step, or its gradient written by hand: from the standardised
   values, or folded into sums over x, with the values folded into scale and shift as well;
 * and every one of them may begin a sum with what is added to it, take running statistics, and
-  attend and score without ever storing normalised probabilities (``Accumulating``).
+  attend and score without ever storing normalised probabilities (``Accumulating``);
+* and step as the optimisers of libraries do (``FusedOptimiser``).
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from conformance.truth.accumulating import Accumulating
-from conformance.truth.functions import erfc
+from conformance.truth.functions import erfc, sqrt
 from conformance.truth.reference import Reference
 from conformance.truth.tape import Node
 
@@ -89,15 +93,85 @@ class FoldedAffine(FoldedNorm):
         return x * scale + (beta - mean * scale)
 
 
+class FusedOptimiser(Reference):
+    """AdamW and clipping with all that libraries round beside the steps of the documents.
+
+    Not an alternative but added to the reference, so that one form covers both ways. u is the unit
+    roundoff; w = 1 - beta_1 is a double in some libraries and rounded to the precision in others.
+    """
+
+    def first_moment(self, moment: Node, gradient: Node, beta_1: Node) -> Node:
+        """m + (g - m) w, or g - (g - m) (1 - w) where w is at least a half, as ``lerp`` has it.
+
+        The difference, the product and the weight are rounded: each moves the result r by up to
+        u w |g - m|, with 1 - w for w in the second way, where it is no larger. The sum is rounded
+        to u |r|. So r is off by up to u (|r| + 3 w |g - m|).
+        """
+        found = super().first_moment(moment, gradient, beta_1)
+        share = (1 - beta_1).magnitude()
+
+        def extent() -> np.ndarray:
+            apart = (gradient - moment).magnitude()
+            return np.asarray(found.magnitude() + 3 * share * apart)
+
+        return _also(found, 1, extent)
+
+    def direction(self, first: Node, second: Node, eps: Node) -> Node:
+        """(rate / c_1) m / (sqrt(v) / sqrt(c_2) + eps), c the corrections: a second root.
+
+        Where the reference divides v by c_2 under the root, 2.5 ulp of v and so 1.25 of the root,
+        this takes the root of c_2, 1 ulp, and divides by it, 2.5 ulp. One ulp is at most 2u, so
+        the root is off by 4.5 u more. The divisions by c_1 and by the root are as many. At last
+        the decay may be added to the direction before both are scaled: one rounding more.
+        """
+        root = sqrt(second)
+        found = first / (_also(root, 4.5) + eps)
+        return _also(found, 1)
+
+    def decayed(self, parameter: Node, learning_rate: Node, weight_decay: Node) -> Node:
+        """p (1 - rate decay): the factor and the product are rounded, 2u of the result."""
+        kept = super().decayed(parameter, learning_rate, weight_decay)
+        if weight_decay.zero().all():
+            return kept
+        return _also(kept, 2)
+
+    def sum_of_squares(self, node: Node) -> Node:
+        """The square of the norm of one gradient, for a norm of norms.
+
+        Its root is off by 1 ulp, so the square by 4u; squaring rounds once more, and summing n
+        squares as a reduction of its own twice at most beyond the n - 1 additions.
+        """
+        return _also(super().sum_of_squares(node), 7)
+
+
+def _also(node: Node, factor: float, extent: Callable[[], np.ndarray] | None = None) -> Node:
+    """The same value off by ``factor`` u of ``extent`` (default: its own) more.
+
+    Zero where it is zero: what is exact in every way of computing it has nothing to round.
+    """
+    return Node(
+        node.value,
+        (node,),
+        lambda g: (g,),
+        factor=factor,
+        extent=extent or node.magnitude,
+        steps=1,
+        zero=node.zero,
+    )
+
+
 def _combined(*parts: Any) -> type[Reference]:
     return type("".join(part.__name__ for part in parts), parts, {})
 
 
 FORMS: tuple[type[Reference], ...] = tuple(
-    _combined(*cdf, norm)
+    _combined(*cdf, FusedOptimiser, norm)
     for cdf in ((), (ComplementaryError,))
     for norm in (Accumulating, HandwrittenNorm, FoldedNorm, FoldedAffine)
 )
 
 #: The two that errors are tried on: as the documents have it, and where most is rounded.
-DISTURBED: tuple[type[Reference], ...] = (Reference, _combined(ComplementaryError, FoldedNorm))
+DISTURBED: tuple[type[Reference], ...] = (
+    Reference,
+    _combined(ComplementaryError, FusedOptimiser, FoldedNorm),
+)

@@ -1,0 +1,239 @@
+"""JAX: a step of training as one compiled function, and how a new model starts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from typing import Any, TypeAlias
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from ._counting import Counting
+from ._jax_decoder import JaxDecoder
+from ._parameters import Sizes, decoder_shapes, starts_as
+from ._rejections import check_configuration, check_widths
+
+Tree: TypeAlias = dict[str, Array]
+#: The parameters, and the two moments of each.
+State: TypeAlias = tuple[Tree, Tree, Tree]
+Attributes: TypeAlias = tuple[tuple[str, Any], ...]
+
+#: Operations that compile what is worth it themselves, or take and give Python's numbers.
+AS_THEY_ARE = frozenset(
+    (
+        "activation_elements",
+        "build",
+        "initialize",
+        "initialize_linear",
+        "parameter_groups",
+        "train",
+        "training_bytes",
+        "training_flops",
+    )
+)
+
+
+class JaxTraining(JaxDecoder, Counting):
+    """A model is a pytree of arrays by name, an optimiser a pytree of moments like it."""
+
+    def _registered(self, sizes: Sizes) -> dict[str, tuple[int, ...]]:
+        model = jax.eval_shape(lambda: _started(sizes, 0, self.run_dtype))
+        return {name: leaf.shape for name, leaf in model.items()}
+
+    def initialize(
+        self,
+        *,
+        vocab_size: int,
+        block_size: int,
+        d_model: int,
+        n_heads: int,
+        n_layers: int,
+        d_ff: int,
+        dropout: float,
+        random_seed: int,
+    ) -> dict[str, Tree]:
+        """A configuration and a seed -> ``parameters`` by name, each with a key of its own.
+
+        Weights and tables normal with deviation 0.02, scales 1, shifts and biases 0. Raises
+        ``Rejected`` as ``build``.
+        """
+        sizes = Sizes(vocab_size, block_size, d_model, n_layers, d_ff)
+        check_configuration(sizes, n_heads, dropout)
+        return {"parameters": _started(sizes, random_seed, self.run_dtype)}
+
+    def initialize_linear(
+        self, *, d_in: int, d_out: int, with_bias: bool, random_seed: int
+    ) -> Tree:
+        """Widths and a seed -> ``weight [d_in, d_out]`` and, if wanted, ``bias [d_out]``.
+
+        The weight by ``jax.nn.initializers.glorot_uniform``, which is Xavier's; the bias is zero.
+        Raises ``Rejected`` for a width of zero.
+        """
+        check_widths(d_in, d_out)
+        draw = jax.nn.initializers.glorot_uniform()
+        weight: Array = draw(jax.random.key(random_seed), (d_in, d_out), self.run_dtype)
+        return {
+            "weight": weight,
+            **({"bias": jnp.zeros(d_out, self.run_dtype)} if with_bias else {}),
+        }
+
+    def splitmix64(self, *, random_seed: int, count: int) -> Array:
+        """A seed -> ``values [count]``, the first outputs of SplitMix64, as uint64.
+
+        Products and sums wrap around at 2^64, as those of uint64 do.
+        """
+        steps = jnp.arange(1, count + 1, dtype=jnp.uint64)
+        z = jnp.uint64(random_seed % 2**64) + steps * jnp.uint64(0x9E3779B97F4A7C15)
+        z = (z ^ (z >> 30)) * jnp.uint64(0xBF58476D1CE4E5B9)
+        z = (z ^ (z >> 27)) * jnp.uint64(0x94D049BB133111EB)
+        values: Array = z ^ (z >> 31)
+        return values
+
+    def adamw_step(
+        self,
+        parameter: Array,
+        gradient: Array,
+        first_moment: Array,
+        second_moment: Array,
+        *,
+        step: int | Array,
+        learning_rate: float,
+        beta_1: float,
+        beta_2: float,
+        eps: float,
+        weight_decay: float,
+    ) -> Tree:
+        """Four arrays of one shape -> ``parameter``, ``first_moment`` and ``second_moment`` after.
+
+        ``step`` counts from 1. The decay is scaled by the rate and apart from the gradient.
+        """
+        first = beta_1 * first_moment + (1 - beta_1) * gradient
+        second = beta_2 * second_moment + (1 - beta_2) * (gradient * gradient)
+        direction = (first / (1 - beta_1**step)) / (jnp.sqrt(second / (1 - beta_2**step)) + eps)
+        kept = parameter - learning_rate * weight_decay * parameter
+        return {
+            "parameter": kept - learning_rate * direction,
+            "first_moment": first,
+            "second_moment": second,
+        }
+
+    def clip_gradients(self, gradients: Mapping[str, Array], *, max_norm: float) -> dict[str, Any]:
+        """Gradients by name -> the same ``gradients`` clipped, and their ``norm []`` before.
+
+        All are scaled by max_norm / (norm + 1e-6) where that is less than 1.
+        """
+        norm = jnp.sqrt(sum(jnp.sum(leaf * leaf) for leaf in jax.tree.leaves(gradients)))
+        factor = jnp.minimum(max_norm / (norm + 1e-6), 1.0)
+        return {"gradients": jax.tree.map(lambda leaf: leaf * factor, gradients), "norm": norm}
+
+    def train(
+        self,
+        tokens: Array,
+        targets: Array,
+        parameters: Tree,
+        *,
+        heads: int,
+        eps: float,
+        ignore_index: int,
+        steps: int,
+        learning_rate: float,
+        beta_1: float,
+        beta_2: float,
+        adam_eps: float,
+        weight_decay: float,
+        max_norm: float,
+    ) -> dict[str, Any]:
+        """``tokens [B, T]``, ``targets [B, T]``, parameters by name -> what the steps leave behind.
+
+        ``losses [steps]`` before each step; ``gradient_norms`` by name, ``[steps]`` each, before
+        clipping; the last ``parameters`` by name; how many elements of each are ``optimised``;
+        ``predictions [B, T]``. Raises ``Rejected`` as ``decoder_loss``; tokens and targets are
+        checked before.
+        """
+        scoring = (("heads", heads), ("eps", eps), ("ignore_index", ignore_index))
+        settings = (
+            ("learning_rate", learning_rate),
+            ("beta_1", beta_1),
+            ("beta_2", beta_2),
+            ("eps", adam_eps),
+            ("weight_decay", weight_decay),
+        )
+        moments = jax.tree.map(jnp.zeros_like, parameters)
+        state = (parameters, moments, moments)
+        losses: list[Array] = []
+        norms: list[Tree] = []
+        for step in range(1, steps + 1):
+            state, loss, found = self._compiled_step(
+                state,
+                step,
+                tokens,
+                targets,
+                scoring=scoring,
+                settings=settings,
+                max_norm=max_norm,
+            )
+            losses.append(loss)
+            norms.append(found)
+        after, first, _ = state
+        logits = jax.jit(self.decoder, static_argnames=("heads", "eps"))(
+            tokens, after, heads=heads, eps=eps
+        )
+        return {
+            "losses": jnp.stack(losses),
+            "gradient_norms": jax.tree.map(lambda *each: jnp.stack(each), *norms),
+            "parameters": after,
+            "optimised": {name: leaf.size for name, leaf in first.items()},
+            "predictions": jnp.argmax(logits, axis=-1),
+        }
+
+    @cached_property
+    def _compiled_step(self) -> Callable[..., tuple[State, Array, Tree]]:
+        """One step: the state before -> the state after, the loss, the norms before clipping."""
+
+        def step(
+            state: State,
+            number: Array,
+            tokens: Array,
+            targets: Array,
+            *,
+            scoring: Attributes,
+            settings: Attributes,
+            max_norm: float,
+        ) -> tuple[State, Array, Tree]:
+            def loss_of(parameters: Tree) -> Array:
+                return self.decoder_loss(tokens, targets, parameters, **dict(scoring))
+
+            loss, gradients = jax.value_and_grad(loss_of)(state[0])
+            norms = jax.tree.map(lambda leaf: jnp.sqrt(jnp.sum(leaf * leaf)), gradients)
+            clipped = self.clip_gradients(gradients, max_norm=max_norm)["gradients"]
+            each = {
+                name: self.adamw_step(
+                    *(part[name] for part in (state[0], clipped, *state[1:])),
+                    step=number,
+                    **dict(settings),
+                )
+                for name in clipped
+            }
+            kinds = ("parameter", "first_moment", "second_moment")
+            first, second, third = (
+                {name: one[kind] for name, one in each.items()} for kind in kinds
+            )
+            return (first, second, third), loss, norms
+
+        return jax.jit(step, static_argnames=("scoring", "settings", "max_norm"))
+
+
+def _started(sizes: Sizes, random_seed: int, dtype: str) -> Tree:
+    """The parameters of a new decoder by name."""
+    shapes = decoder_shapes(sizes)
+    keys = jax.random.split(jax.random.key(random_seed), len(shapes))
+    started: Tree = {}
+    for key, (name, shape) in zip(keys, shapes.items(), strict=True):
+        kind = starts_as(name)
+        if kind == "drawn":
+            started[name] = 0.02 * jax.random.normal(key, shape, dtype)
+        else:
+            started[name] = (jnp.ones if kind == "ones" else jnp.zeros)(shape, dtype)
+    return started
