@@ -33,6 +33,8 @@ class Fault(Reference):
     breaks: str
     #: Further clauses that it breaks, each shown by a case that cites the clause and separates it.
     also: tuple[str, ...] = ()
+    #: Rows of the digest (C-) and of public bug reports (BUG-) that name this mistake.
+    sources: tuple[str, ...] = ()
     #: What to do about it, in one sentence.
     mend: str
     #: Why no case can show it, by dtype. The claim is proven: no case separates it there.
