@@ -70,7 +70,7 @@ def _chosen(
     explained: dict[Key, frozenset[Candidate]] = {}
     explainer = Explainer()
     found: dict[tuple[str, str], list[frozenset[Candidate]]] = {}  # by operation and dtype
-    ordered = sorted(failures, key=lambda each: len(evidence.parts(each.case.operation)))
+    ordered = sorted(failures, key=lambda each: _costs(evidence, each))
     for done, failure in enumerate(ordered, start=1):
         own, dtype = failure.case.operation, failure.verdict.dtype
         parts = [found[part, dtype] for part in evidence.parts(own) if (part, dtype) in found]
@@ -86,6 +86,11 @@ def _chosen(
         lambda candidate, keys: evidence.refuted(candidate, {dtype for _, dtype in keys}),
     )
     return chosen, likely
+
+
+def _costs(evidence: Evidence, failure: Failure) -> tuple[int, bool]:
+    """What is composed of little comes first, and of that what has values to tell by."""
+    return len(evidence.parts(failure.case.operation)), failure.case.free is not None
 
 
 def _beyond_one_mistake(parts: Sequence[Sequence[frozenset[Candidate]]]) -> bool:
@@ -217,7 +222,8 @@ def _with_hints(verdicts: Sequence[Verdict], failures: Iterable[Failure]) -> lis
         failure = known.get(key_of(verdict))
         text = ""
         open_ = not verdict.diagnosis and verdict.because is None
-        if failure and open_ and failure.truth and list(failure.answers) == [""]:
+        valued = failure is not None and failure.case.free is None
+        if failure and valued and open_ and failure.truth and list(failure.answers) == [""]:
             text = hint(failure.truth, failure.answers[""], verdict.dtype)
         message = f"{verdict.message}\nno known mistake, but {text}" if text else verdict.message
         told.append(msgspec.structs.replace(verdict, message=message))
