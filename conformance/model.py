@@ -214,10 +214,19 @@ class MeanSquare(msgspec.Struct, frozen=True, kw_only=True, tag=True):
 
 
 class Less(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """Every element of an output is proven less than a number."""
+    """Every element of an output, in ``where``, is proven less than a number."""
 
     term: tuple[str, str]
     than: Decimal | int
+    where: str = ""
+
+
+class Greater(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """Every element of an output, in ``where``, is proven greater than a number."""
+
+    term: tuple[str, str]
+    than: Decimal | int
+    where: str = ""
 
 
 class Drawn(msgspec.Struct, frozen=True, kw_only=True, tag=True):
@@ -231,7 +240,7 @@ class Drawn(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     size: Decimal | int
 
 
-Relation: TypeAlias = Same | Differ | Combination | MeanSquare | Less | Drawn
+Relation: TypeAlias = Same | Differ | Combination | MeanSquare | Less | Greater | Drawn
 
 
 class Relations(msgspec.Struct, frozen=True, kw_only=True, tag=True):

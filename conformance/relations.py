@@ -17,7 +17,16 @@ import numpy as np
 
 from conformance import statistics
 from conformance.frozen import CaseTruth, dotted
-from conformance.model import Combination, Differ, Drawn, Less, MeanSquare, Relation, Same
+from conformance.model import (
+    Combination,
+    Differ,
+    Drawn,
+    Greater,
+    Less,
+    MeanSquare,
+    Relation,
+    Same,
+)
 from conformance.precision import Dtype
 from conformance.specification.slices import parse_index
 
@@ -51,8 +60,8 @@ def measure(relation: Relation, outputs: Outputs, truth: CaseTruth, dtype: Dtype
             return _combination(relation, outputs, truth, dtype)
         case MeanSquare():
             return _mean_square(relation, outputs, truth, dtype)
-        case Less():
-            return _less(relation, outputs, truth, dtype)
+        case Less() | Greater():
+            return _beyond(relation, outputs, truth, dtype)
         case Drawn():
             return _drawn(relation, outputs)
 
@@ -153,20 +162,27 @@ def _mean_square(
     return Measured(ratio, message, name, None, str(float(mean)), str(relation.equals), allowed)
 
 
-def _less(relation: Less, outputs: Outputs, truth: CaseTruth, dtype: Dtype) -> Measured:
-    got, bound = outputs[relation.term], truth[relation.term].bounds[dtype]
+def _beyond(
+    relation: Less | Greater, outputs: Outputs, truth: CaseTruth, dtype: Dtype
+) -> Measured:
+    where = parse_index(relation.where)
+    got = np.asarray(outputs[relation.term][where])
+    bound = np.asarray(truth[relation.term].bounds[dtype][where])
+    name, limit = dotted(*relation.term), float(relation.than)
+    if not got.size:
+        return Measured(math.inf, f"{name} is empty, so nothing is beyond", name)
     if not np.all(np.isfinite(bound)):
         return _unknown(bound)
-    name, limit = dotted(*relation.term), float(relation.than)
+    side, sign = ("less", "<") if isinstance(relation, Less) else ("greater", ">")
     with np.errstate(all="ignore"):
-        room = limit - got.astype(np.float64)
+        difference = limit - got.astype(np.float64)
+        room = difference if side == "less" else -difference
         ratio = np.where(room > 0, bound / room, np.inf)
     index = _worst(ratio)
     value = float(ratio[index])
-    message = f"{name} is not less than {relation.than}" if not value <= 1 else ""
-    return Measured(
-        value, message, name, index, str(got[index]), f"< {relation.than}", float(bound[index])
-    )
+    message = f"{name} is not {side} than {relation.than}" if not value <= 1 else ""
+    want = f"{sign} {relation.than}"
+    return Measured(value, message, name, index, str(got[index]), want, float(bound[index]))
 
 
 def _drawn(relation: Drawn, outputs: Outputs) -> Measured:

@@ -9,7 +9,17 @@ from typing import Any, TypeVar
 import msgspec
 
 from conformance.errors import Problem, SpecificationError
-from conformance.model import Case, Clause, Erratum, Fact, Operation, Rejection, Undefined, Values
+from conformance.model import (
+    Case,
+    Clause,
+    Erratum,
+    Fact,
+    Operation,
+    Rejection,
+    Relations,
+    Undefined,
+    Values,
+)
 from conformance.specification.build import build_case, build_fact
 from conformance.specification.collector import Collector
 from conformance.specification.documents import (
@@ -204,7 +214,7 @@ class _Loader:
                 twin = self.cases.get(due.beside)
                 if twin is None:
                     self.at(case, f"no case {due.beside!r} to stand beside")
-                elif twin.operation != case.operation or not isinstance(twin.expectation, Values):
+                elif twin.operation != case.operation or not _is_twin(twin):
                     self.at(case, f"{due.beside!r} is not a valid {case.operation} case")
                 elif not set(case.dtypes) <= set(twin.dtypes):
                     self.at(case, f"{due.beside!r} does not have the same dtypes")
@@ -241,3 +251,8 @@ def _check_sources(sources: tuple[str, ...], collect: Collector, *path: str | in
     for source in sources:
         if not _SOURCE.match(source):
             collect.add((*path, "sources"), f"{source!r} is no source id, such as B-000-01")
+
+
+def _is_twin(case: Case) -> bool:
+    """Whether ``case`` is one valid question; its values may be free."""
+    return isinstance(case.expectation, Values | Relations) and set(case.calls) == {""}

@@ -122,7 +122,9 @@ def _tensor(value: Any, *path: str) -> Tensor:
 
 
 def _check_names(tensors: dict[str, Tensor], rule: ArgumentRule) -> None:
-    """Exactly the parameters of the operation, of as many blocks as are named."""
+    """Exactly the parameters of the operation, if it names any, of as many blocks as are named."""
+    if not rule.shapes:
+        return  # any names: the operation does the same to all of them
     named = {int(found[1]) for name in tensors if (found := re.match(r"blocks\.(\d+)\.", name))}
     wanted = expanded(rule, max(named, default=-1) + 1)
     for name in tensors:

@@ -5,7 +5,16 @@ from __future__ import annotations
 from fnmatch import fnmatchcase
 from typing import Any
 
-from conformance.model import Combination, Differ, Drawn, Less, MeanSquare, Relation, Same
+from conformance.model import (
+    Combination,
+    Differ,
+    Drawn,
+    Greater,
+    Less,
+    MeanSquare,
+    Relation,
+    Same,
+)
 from conformance.specification.slices import parse_index
 from conformance.specification.tensors import Malformed, is_number, tensor
 
@@ -14,7 +23,8 @@ _KEYS: dict[str, set[str]] = {
     "differ": {"where"},
     "combination": {"equals", "where"},
     "mean_square": {"equals"},
-    "less": {"than"},
+    "less": {"than", "where"},
+    "greater": {"than", "where"},
     "drawn": {"normal", "uniform"},
 }
 
@@ -54,7 +64,8 @@ def parse_relation(
     term = _term(subject, calls, results)
     if kind == "mean_square":
         return MeanSquare(term=term, equals=written["equals"])
-    return Less(term=term, than=written["than"])
+    beyond = Less if kind == "less" else Greater
+    return beyond(term=term, than=written["than"], where=where)
 
 
 def is_result(name: str, results: tuple[str, ...]) -> bool:

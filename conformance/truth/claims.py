@@ -17,6 +17,7 @@ from conformance.model import (
     Combination,
     Differ,
     Drawn,
+    Greater,
     Less,
     MeanSquare,
     Number,
@@ -110,7 +111,7 @@ def _relation(case: Case, relation: Relation, proof: Proof, truth: CaseTruth) ->
                 mean = (value * value).sum() / value.size
                 broken = [] if _within(mean, number) else [mean]
                 name = f"the mean square of {dotted(*term)}"
-            case Differ() | Less() | Drawn():
+            case Differ() | Less() | Greater() | Drawn():
                 return _visible(case, relation, proof, truth)
     return [f"relate: {name} does not hold: off by {broken[0]}"] if broken else []
 
@@ -139,7 +140,7 @@ def _within(value: Any, number: Number) -> bool:
 
 
 def _visible(
-    case: Case, relation: Differ | Less | Drawn, proof: Proof, truth: CaseTruth
+    case: Case, relation: Differ | Less | Greater | Drawn, proof: Proof, truth: CaseTruth
 ) -> list[str]:
     outputs = {key: as_doubles(value) for key, value in proof.values.items()}
     problems = []
