@@ -189,7 +189,7 @@ class ConfigurationRules(ResourceRules):
                 raise Rejected("not-positive", f"{name} is {size}")
 
     def check_division(self, width: int, heads: int) -> None:
-        if width % heads:
+        if not heads or width % heads:
             raise Rejected("heads", f"{heads} heads do not divide a width of {width}")
 
     def check_dropout(self, dropout: Node) -> None:
