@@ -43,6 +43,8 @@ class Fault(Reference):
     native: bool = False
     #: Such a mistake of which every implementation gives other values: known by the failing cases.
     scattered: bool = False
+    #: It keeps something from one question to the next: what is asked again comes out otherwise.
+    stateful: bool = False
     #: An answer that has nothing to do with the question: it breaks every clause alike.
     trivial: bool = False
 

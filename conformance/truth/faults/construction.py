@@ -158,6 +158,7 @@ class GeneratorNotSeeded(Fault):
 
     breaks = "INIT-SEEDED"
     mend = "Start a generator from the seed at every construction."
+    stateful = True
 
     def drawn(self, shapes: Shapes, random_seed: int) -> dict[str, np.ndarray]:
         self._models = getattr(self, "_models", 0) + 1

@@ -153,6 +153,7 @@ class LinearGeneratorNotSeeded(Fault):
 
     breaks = "LINEAR-INIT-SEEDED"
     mend = "Start a generator from the seed at every construction."
+    stateful = True
 
     def initialize_linear(
         self, *, d_in: int, d_out: int, with_bias: bool, random_seed: int
