@@ -8,7 +8,7 @@ from decimal import Decimal
 import numpy as np
 import pytest
 
-from conformance.model import Combination, Differ, Less, MeanSquare, Same
+from conformance.model import Combination, Differ, Drawn, Greater, Less, MeanSquare, Same
 from conformance.relations import measure
 from conformance.specification.tensors import tensor
 from tests.builders import proven
@@ -77,6 +77,36 @@ def test_less_needs_room_for_the_bound():
     assert ratio(relation, [1.0, 3.0], [1.0, 2.0]) == math.inf
 
 
+def test_greater_needs_room_for_the_bound():
+    """Greater holds if the answer less its bound is above the limit."""
+    relation = Greater(term=A, than=Decimal("0.75"))
+    assert ratio(relation, [1.25, 1.5], [1.0, 2.0]) == 0.5 / 0.75
+    assert ratio(relation, [1.0, 1.25], [1.0, 2.0]) == 1.0
+    assert ratio(relation, [0.875, 9.0], [1.0, 2.0]) == 2.0
+    assert ratio(relation, [0.75, 9.0], [1.0, 2.0]) == math.inf
+    assert ratio(relation, [math.nan, 9.0], [1.0, 2.0]) == math.inf
+
+
+def test_less_and_greater_look_only_where_they_say():
+    """A slice restricts both, and one that selects nothing shows nothing."""
+    assert ratio(Less(term=A, than=2, where="[:1]"), [1.75, 9.0], [1.0, 2.0]) == 1.0
+    assert ratio(Greater(term=A, than=2, where="[1:]"), [0.0, 3.0], [1.0, 2.0]) == 0.5
+    assert ratio(Less(term=A, than=2, where="[2:]"), [1.0, 1.0], [1.0, 2.0]) == math.inf
+    unknown = {A: proven(["1", "2"], [None, 0.5])}
+    assert ratio(Less(term=A, than=3, where="[1:]"), [1.0, 2.0], [1.0, 2.0], unknown) == 0.5
+    assert ratio(Less(term=A, than=3, where="[:1]"), [1.0, 2.0], [1.0, 2.0], unknown) is None
+
+
+def test_drawn_needs_no_bound():
+    """What is drawn is free: only its statistics are looked at, and the worst one is named."""
+    truth = {A: proven(["0"], None)}
+    relation = Drawn(term=A, distribution="uniform", size=1)
+    assert ratio(relation, [0.25, -0.75], [0.0], truth) <= 1
+    assert ratio(relation, [0.25, -1.5], [0.0], truth) > 1
+    found = measure(relation, {A: np.array([0.25, -1.5])}, truth, "float64")
+    assert found.message == "the largest magnitude of a.y is not that of uniform(1)"
+
+
 @pytest.mark.parametrize(
     "relation",
     [
@@ -85,6 +115,7 @@ def test_less_needs_room_for_the_bound():
         Combination(terms=(("a", "y", 1),), equals=tensor(0)),
         MeanSquare(term=A, equals=1),
         Less(term=A, than=1),
+        Greater(term=A, than=0),
     ],
 )
 def test_an_infinite_bound_gives_no_ratio(relation):

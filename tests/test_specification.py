@@ -339,15 +339,16 @@ PLANTED = {
     ),
     "an unknown relation": (
         CALLS + "  relate:\n  - {equal: a.y}\n",
-        "10: cases[0].relate[0]: a relation is one of same, differ, combination, mean_square, less",
+        ("10: cases[0].relate[0]: a relation is one of same, differ, combination, mean_square, "
+        "less, greater, drawn"),
     ),
     "a relation of an unknown output": (
         CALLS + "  relate:\n  - {less: b.y, than: 1}\n",
         "10: cases[0].relate[0]: 'b.y' is no output of this case; there is a.y",
     ),
     "a relation with a wrong key": (
-        CALLS + "  relate:\n  - {less: a.y, than: 1, where: '[0]'}\n",
-        "10: cases[0].relate[0].where: unknown key 'where'",
+        CALLS + "  relate:\n  - {less: a.y, than: 1, identical: true}\n",
+        "10: cases[0].relate[0].identical: unknown key 'identical'",
     ),
     "a factor that is no whole number": (
         CALLS + "  relate:\n  - {combination: {a.y: 0.5}, equals: 0}\n",

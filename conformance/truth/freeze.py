@@ -35,7 +35,7 @@ from conformance.truth import claims, free
 from conformance.truth.balls import NotProven, decimal
 from conformance.truth.evaluate import Impossible
 from conformance.truth.faults import catalogue
-from conformance.truth.kills import Effects
+from conformance.truth.kills import Effects, can_tell
 from conformance.truth.prove import Proof, output_of, prove, prove_values
 
 #: How many of the sharpest kills are kept, for each fault and dtype.
@@ -101,7 +101,7 @@ def _prove_free(result: ProvenCase, operation: Operation) -> ProvenCase:
     for name, fault in catalogue().items():
         if fault.trivial or set(fault.clauses()) & set(case.clauses):
             sizes = free.effect(case, output, truth, fault)
-            if fault.trivial and min(sizes.values()) <= 1:
+            if fault.trivial and can_tell(case, truth, fault) and min(sizes.values()) <= 1:
                 result.passed_by = (*result.passed_by, name)
             elif any(sizes.values()):
                 result.effects[name] = {str(dtype): size for dtype, size in sizes.items()}

@@ -33,7 +33,7 @@ from conformance.truth.visibility import (
     native_effect,
 )
 
-__all__ = ["BEYOND", "SEPARATES", "Effects", "as_doubles", "effect"]
+__all__ = ["BEYOND", "SEPARATES", "Effects", "as_doubles", "can_tell", "effect"]
 
 #: By dtype the D from which doubles tell it to a thousandth: their rounding is a few bounds of
 #: float64, and 2 ** -29 of that in bounds of float32.
@@ -99,22 +99,10 @@ class Effects:
         return tuple(
             name
             for name, fault in catalogue().items()
-            if fault.trivial and self._can_tell(fault)
+            if fault.trivial and can_tell(self.case, self.truth, fault)
             for sizes in [self.of(fault)]
             if any(sizes[dtype] <= 1 for dtype in judged)
         )
-
-    def _can_tell(self, fault: type[Fault]) -> bool:
-        """Whether ``fault`` could show at all: a vector has no axes to exchange."""
-        shapes = [right.shape for right in self.truth.values()]
-        match fault.name():
-            case "constant-returned":
-                return any(math.prod(shape) > 1 for shape in shapes)
-            case "transposed-answer":
-                return any(len(shape) > 1 and max(shape[-2:]) > 1 for shape in shapes)
-            case "previous-answer":
-                return len(self.case.calls) > 1
-        return True
 
     def _distance(self, wrong: Arrays, dtype: Dtype) -> float:
         match self.case.expectation:
@@ -167,6 +155,19 @@ class Effects:
             return rejected.kind
         except Impossible:
             return "impossible"
+
+
+def can_tell(case: Case, truth: CaseTruth, fault: type[Fault]) -> bool:
+    """Whether the trivial ``fault`` could show at all: a vector has no axes to exchange."""
+    shapes = [right.shape for right in truth.values()]
+    match fault.name():
+        case "constant-returned":
+            return any(math.prod(shape) > 1 for shape in shapes)
+        case "transposed-answer":
+            return any(len(shape) > 1 and max(shape[-2:]) > 1 for shape in shapes)
+        case "previous-answer":
+            return len(case.calls) > 1
+    return True
 
 
 def as_doubles(balls: np.ndarray) -> np.ndarray:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from conformance.truth.evaluate import by_name
+from conformance.truth.evaluate import Impossible, by_name
 from conformance.truth.faults import Fault
 from conformance.truth.tape import Node, take
 
@@ -37,6 +37,8 @@ class InputReturned(Fault):
 
     def deliver(self, outputs: Mapping[str, Node], arguments: Mapping[str, Any]) -> dict[str, Node]:
         given = {n: node for n, node in by_name(arguments).items() if isinstance(node, Node)}
+        if not given:
+            raise Impossible("nothing real is given that could be returned")
         first = next(iter(given.values()))
         return {name: given.get(name, first) for name in outputs}
 
