@@ -12,13 +12,16 @@ import numpy as np
 
 from conformance import statistics
 from conformance.frozen import CaseTruth
-from conformance.model import Case, Drawn, Relation, Relations
+from conformance.model import Case, Combination, Drawn, Relation, Relations
 from conformance.precision import Dtype
 from conformance.relations import measure
 from conformance.truth.visibility import Arrays
 
-#: Two samples that break the same limit of a statistic may differ in it by this factor.
-_ALIKE = 1.3
+#: Of fewer draws the largest says nothing of what they are drawn from.
+_MANY = 100
+
+#: The largest of two samples of one distribution may differ by this factor.
+_LARGEST = 1.35
 
 
 def alike(case: Case, truth: CaseTruth, given: Arrays, got: Arrays, dtype: Dtype) -> bool:
@@ -36,19 +39,35 @@ def alike(case: Case, truth: CaseTruth, given: Arrays, got: Arrays, dtype: Dtype
 
 def _alike(relation: Relation, truth: CaseTruth, given: Arrays, got: Arrays, dtype: Dtype) -> bool:
     if isinstance(relation, Drawn):
-        samples = (np.asarray(each[relation.term], dtype=np.float64) for each in (given, got))
-        pairs = zip(*(statistics.of(each.reshape(-1), relation) for each in samples), strict=True)
-        return all(_near(ours, theirs) for ours, theirs in pairs)
+        ours, theirs = (
+            np.asarray(each[relation.term], dtype=np.float64).reshape(-1) for each in (given, got)
+        )
+        return _alike_samples(ours, theirs, relation)
     ratios = [measure(relation, each, truth, dtype).ratio for each in (given, got)]
-    ours, theirs = (ratio is not None and not ratio <= 1 for ratio in ratios)
-    return ours == theirs
+    broken, breaks = (ratio is not None and not ratio <= 1 for ratio in ratios)
+    if broken and breaks and isinstance(relation, Combination):
+        places = [(call, output) for call, output, _ in relation.terms]
+        return all(_equally_constant(given[place], got[place]) for place in places)
+    return broken == breaks
 
 
-def _near(ours: statistics.Statistic, theirs: statistics.Statistic) -> bool:
-    """Both within their limits, or both beyond and of about the same size."""
-    if (ours.ratio <= 1) != (theirs.ratio <= 1):
-        return False
-    if ours.ratio <= 1 or ours.got == theirs.got:
+def _equally_constant(ours: np.ndarray, theirs: np.ndarray) -> bool:
+    """Both vary, or both are the same number everywhere."""
+    if ours.size < 2 or (np.ptp(ours) and np.ptp(theirs)):
         return True
-    sizes = abs(ours.got), abs(theirs.got)
-    return min(sizes) > 0 and math.isfinite(max(sizes)) and max(sizes) <= _ALIKE * min(sizes)
+    return bool(np.array_equal(ours, theirs))
+
+
+def _alike_samples(ours: np.ndarray, theirs: np.ndarray, due: Drawn) -> bool:
+    """Whether both may be draws of one distribution, of whatever deviation."""
+    squares = [float(np.mean(sample * sample)) for sample in (ours, theirs)]
+    spread = max(1.0, math.sqrt(max(squares)) / float(due.size))
+    for left, right in zip(statistics.of(ours, due), statistics.of(theirs, due), strict=True):
+        gap = abs(left.got - right.got)
+        allowed = max(left.allowed, right.allowed)
+        if left.name == "mean" and not gap <= 2 * allowed * spread:
+            return False
+        if left.name == "mean square" and not gap <= 2 * allowed * spread**2:
+            return False
+    peaks = [float(np.max(np.abs(sample))) for sample in (ours, theirs)]
+    return ours.size < _MANY or max(peaks) <= _LARGEST * min(peaks)

@@ -24,6 +24,7 @@ from conformance.truth.domains import Doubles
 from conformance.truth.evaluate import Results
 from conformance.truth.faults import catalogue
 from conformance.truth.reference import Reference
+from conformance.truth.reference.initialisation import InitialisationRules
 from conformance.truth.rules import recording, replaced
 from conformance.truth.tape import Node, Tape, Whole
 from conformance.truth.variants import VALUE, variants
@@ -32,6 +33,9 @@ from conformance.truth.visibility import distance
 #: Call and output.
 _Place: TypeAlias = tuple[str, str]
 
+
+#: The rules of drawing numbers.
+_DRAWS = frozenset(vars(InitialisationRules))
 
 #: Operation and mode.
 _Kind: TypeAlias = tuple[str, Mode]
@@ -120,11 +124,8 @@ class Explainer:
 def _candidates(failure: Failure) -> Iterator[Candidate]:
     """Every candidate that changes a rule which the case comes to, and has something to change."""
     case, output = failure.case, failure.output
-    # A hundred steps cost much: only what says that it breaks what the case shows is tried there.
     if case.free is not None and isinstance(case.expectation, Relations):
-        for name, fault in catalogue().items():
-            if set(fault.clauses()) & set(case.clauses):
-                yield Candidate(name, 0)
+        yield from (Candidate(name, 0) for name in catalogue() if _worthwhile(name, case))
         return
     reference, reached = recording()
     results_of(reference, Tape(Doubles()), case, output)
@@ -138,6 +139,16 @@ def _candidates(failure: Failure) -> Iterator[Candidate]:
         if case.mode == "vjp" and (fault.native or wrong != right):  # else there are no two halves
             for variant in range(1, len(list(variants(fault, case.mode)))):
                 yield Candidate(name, variant)
+
+
+def _worthwhile(name: str, case: Case) -> bool:
+    """Whether to try a fault on a free case; a hundred steps of training cost much, draws little.
+
+    What does not say that it breaks what the case shows is tried on draws alone.
+    """
+    fault = catalogue()[name]
+    cited = set(fault.clauses()) & set(case.clauses)
+    return bool(cited) or (case.operation in _DRAWS and bool(replaced(fault) & _DRAWS))
 
 
 def _bits(results: Results | None) -> object:

@@ -25,7 +25,7 @@ class WeightsZero(Fault):
         return np.zeros(shape)
 
 
-class DeviationOfAFifth(Fault):
+class DeviationTenfold(Fault):
     """The deviation of the weights was 0.2 instead of 0.02."""
 
     breaks = "INIT-NORMAL"

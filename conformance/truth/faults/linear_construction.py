@@ -165,7 +165,7 @@ class LinearGeneratorNotSeeded(Fault):
         )
 
 
-class ZeroInputWidthAccepted(Fault):
+class LayerWithoutInputsBuilt(Fault):
     """A linear layer without inputs was built."""
 
     breaks = "LINEAR-INIT-ERR-WIDTHS"
@@ -178,7 +178,7 @@ class ZeroInputWidthAccepted(Fault):
         return super().xavier_limit(max(d_in, 1), d_out)
 
 
-class ZeroOutputWidthAccepted(Fault):
+class LayerWithoutOutputsBuilt(Fault):
     """A linear layer without outputs was built."""
 
     breaks = "LINEAR-INIT-ERR-WIDTHS"
@@ -227,7 +227,7 @@ class LastShiftForgotten(Fault):
         return np.array([_before_last_shift(int(value)) for value in mixed], dtype=np.uint64)
 
 
-class CutTo53Bits(Fault):
+class OutputsThroughDoubles(Fault):
     """The outputs went through doubles, which keep 53 of their 64 bits."""
 
     breaks = "SPLITMIX-SEQUENCE"

@@ -176,7 +176,7 @@ class ZeroSizesAccepted(Fault):
         super().check_positive({name: size or 1 for name, size in sizes.items()})
 
 
-class HeadsUnchecked(Fault):
+class AnyHeadsAccepted(Fault):
     """A number of heads that does not divide the width was taken."""
 
     breaks = "BUILD-ERR-HEADS"

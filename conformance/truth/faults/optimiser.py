@@ -88,7 +88,7 @@ class AdamEpsForgotten(Fault):
         return first / sqrt(second)
 
 
-class RootForgotten(Fault):
+class AdamRootForgotten(Fault):
     """The step was divided by the second moment itself instead of its root."""
 
     breaks = "ADAMW-MOMENTS"

@@ -46,7 +46,7 @@ class FeedForwardBiasesForgotten(Fault):
         return _without(super().block_shapes(d_model, d_ff), "feed_forward.b_")
 
 
-class SecondBiasForgotten(Fault):
+class BiasOfWidthForgotten(Fault):
     """The feed-forward had its first bias alone: 4 d for the vectors of width d, and not 5 d."""
 
     breaks = "COUNT-GROUPS"

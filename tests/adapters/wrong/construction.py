@@ -20,7 +20,7 @@ class StartsAtZero(TrainingTorch):
 
 
 class DrawsTooWide(TrainingTorch):
-    fault = "deviation-of-a-fifth"
+    fault = "deviation-tenfold"
 
     def first_weight(self, shape, source):
         return 0.2 * torch.randn(shape, generator=source, dtype=DOUBLE)
@@ -105,25 +105,6 @@ class ScalesByZero(TrainingTorch):
 
     def first_scale(self, shape, source):
         return torch.zeros(shape, dtype=DOUBLE)
-
-
-class HasOneSeed(TrainingTorch):
-    fault = "seed-ignored"
-
-    def first_values(self, shapes, seed):
-        return super().first_values(shapes, 42)
-
-
-class GoesOnDrawing(TrainingTorch):
-    fault = "generator-not-seeded"
-
-    def __init__(self):
-        super().__init__()
-        self.endless = torch.Generator().manual_seed(0)
-
-    def first_values(self, shapes, seed):
-        source = self.endless
-        return {name: self.first_value(name, shape, source) for name, shape in shapes.items()}
 
 
 class CopiesTheFirstBlock(TrainingTorch):
@@ -241,33 +222,15 @@ class MakesTheBiasFirst(TrainingTorch):
         return super().linear_weight(d_in, d_out, source)
 
 
-class HasOneSeedForLayers(TrainingTorch):
-    fault = "linear-seed-ignored"
-
-    def initialize_linear(self, *, d_in, d_out, with_bias, random_seed):
-        return super().initialize_linear(d_in=d_in, d_out=d_out, with_bias=with_bias, random_seed=3)
-
-
-class GoesOnDrawingLayers(TrainingTorch):
-    fault = "linear-generator-not-seeded"
-
-    def __init__(self):
-        super().__init__()
-        self.endless = torch.Generator().manual_seed(0)
-
-    def linear_weight(self, d_in, d_out, source):
-        return super().linear_weight(d_in, d_out, self.endless)
-
-
 class TakesNoInputs(TrainingTorch):
-    fault = "zero-input-width-accepted"
+    fault = "layer-without-inputs-built"
 
     def need_inputs(self, d_in):
         pass
 
 
 class TakesNoOutputs(TrainingTorch):
-    fault = "zero-output-width-accepted"
+    fault = "layer-without-outputs-built"
 
     def need_outputs(self, d_out):
         pass
@@ -300,7 +263,7 @@ class StopsMixingEarly(TrainingTorch):
 
 
 class KeepsDoubles(TrainingTorch):
-    fault = "cut-to53-bits"
+    fault = "outputs-through-doubles"
 
     def splitmix64(self, *, random_seed, count):
         exact = super().splitmix64(random_seed=random_seed, count=count)

@@ -129,7 +129,7 @@ class TakesZeros(TrainingTorch):
 
 
 class TakesAnyHeads(TrainingTorch):
-    fault = "heads-unchecked"
+    fault = "any-heads-accepted"
 
     def need_heads(self, width, heads):
         pass

@@ -89,7 +89,7 @@ class AddsNoEps(TrainingTorch):
 
 
 class TakesNoRoot(TrainingTorch):
-    fault = "root-forgotten"
+    fault = "adam-root-forgotten"
 
     def quotient(self, m, v, t, beta_1, beta_2, eps):
         return m / (1 - beta_1**t) / (v / (1 - beta_2**t) + eps)

@@ -64,7 +64,7 @@ class NoBiases(Lacks):
 
 
 class FourOfWidth(Lacks):
-    fault = "second-bias-forgotten"
+    fault = "bias-of-width-forgotten"
     part, of_blocks = "feed_forward.b_2", 1
 
     def less(self, groups, words, width, layers, inner):
