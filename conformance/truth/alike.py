@@ -12,7 +12,7 @@ import numpy as np
 
 from conformance import statistics
 from conformance.frozen import CaseTruth
-from conformance.model import Case, Combination, Drawn, Relation, Relations
+from conformance.model import Case, Combination, Differ, Drawn, Relation, Relations, Same
 from conformance.precision import Dtype
 from conformance.relations import measure
 from conformance.truth.visibility import Arrays
@@ -45,10 +45,20 @@ def _alike(relation: Relation, truth: CaseTruth, given: Arrays, got: Arrays, dty
         return _alike_samples(ours, theirs, relation)
     ratios = [measure(relation, each, truth, dtype).ratio for each in (given, got)]
     broken, breaks = (ratio is not None and not ratio <= 1 for ratio in ratios)
-    if broken and breaks and isinstance(relation, Combination):
-        places = [(call, output) for call, output, _ in relation.terms]
+    if broken and breaks:
+        places = _places(relation)
         return all(_equally_constant(given[place], got[place]) for place in places)
     return broken == breaks
+
+
+def _places(relation: Relation) -> list[tuple[str, str]]:
+    """The outputs that a relation compares with each other or with given numbers."""
+    match relation:
+        case Combination(terms=terms):
+            return [(call, output) for call, output, _ in terms]
+        case Same(left=left, right=right) | Differ(left=left, right=right):
+            return [left, right]
+    return []
 
 
 def _equally_constant(ours: np.ndarray, theirs: np.ndarray) -> bool:

@@ -208,20 +208,6 @@ class NeverHasABias(TrainingTorch):
         )
 
 
-class MakesTheBiasFirst(TrainingTorch):
-    fault = "bias-before-weight"
-
-    def initialize_linear(self, *, d_in, d_out, with_bias, random_seed):
-        self.ahead = d_out if with_bias else 0
-        return super().initialize_linear(
-            d_in=d_in, d_out=d_out, with_bias=with_bias, random_seed=random_seed
-        )
-
-    def linear_weight(self, d_in, d_out, source):
-        torch.rand(self.ahead, generator=source, dtype=DOUBLE)
-        return super().linear_weight(d_in, d_out, source)
-
-
 class TakesNoInputs(TrainingTorch):
     fault = "layer-without-inputs-built"
 

@@ -42,3 +42,17 @@ class GoesOnDrawingLayers(TrainingTorch):
 
     def linear_weight(self, d_in, d_out, source):
         return super().linear_weight(d_in, d_out, self.endless)
+
+
+class MakesTheBiasFirst(TrainingTorch):
+    fault = "bias-before-weight"
+
+    def initialize_linear(self, *, d_in, d_out, with_bias, random_seed):
+        self.ahead = d_out if with_bias else 0
+        return super().initialize_linear(
+            d_in=d_in, d_out=d_out, with_bias=with_bias, random_seed=random_seed
+        )
+
+    def linear_weight(self, d_in, d_out, source):
+        torch.rand(self.ahead, generator=source, dtype=DOUBLE)
+        return super().linear_weight(d_in, d_out, source)
