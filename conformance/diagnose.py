@@ -77,14 +77,7 @@ def _chosen(
     found: dict[tuple[str, str], list[frozenset[Candidate]]] = {}  # by operation and dtype
     # What explains a small case is tried first for the larger ones, which take longer to compute,
     # and what explains the values for the gradients.
-    ordered = sorted(
-        failures,
-        key=lambda each: (
-            len(evidence.parts(each.case.operation)),
-            each.case.mode == "vjp",
-            _size(each),
-        ),
-    )
+    ordered = sorted(failures, key=lambda each: _costs(evidence, each))
     for done, failure in enumerate(ordered, start=1):
         own, dtype = failure.case.operation, failure.verdict.dtype
         parts = [found[part, dtype] for part in evidence.parts(own) if (part, dtype) in found]
@@ -100,6 +93,13 @@ def _chosen(
         lambda candidate, keys: evidence.refuted(candidate, {dtype for _, dtype in keys}),
     )
     return chosen, likely
+
+
+def _costs(evidence: Evidence, failure: Failure) -> tuple[int, bool, bool, int]:
+    """What is composed of little comes first, and of that what has values to tell by."""
+    case = failure.case
+    parts = len(evidence.parts(case.operation))
+    return parts, case.free is not None, case.mode == "vjp", _size(failure)
 
 
 def _size(failure: Failure) -> int:
@@ -260,7 +260,8 @@ def _with_hints(verdicts: Sequence[Verdict], failures: Iterable[Failure]) -> lis
         failure = known.get(key_of(verdict))
         text = ""
         open_ = not verdict.diagnosis and verdict.because is None
-        if failure and open_ and failure.truth and list(failure.answers) == [""]:
+        valued = failure is not None and failure.case.free is None
+        if failure and valued and open_ and failure.truth and list(failure.answers) == [""]:
             asked = failure.questions.get("")
             text = hint(failure.truth, failure.answers[""], verdict.dtype, asked)
         message = f"{verdict.message}\nno known mistake, but {text}" if text else verdict.message

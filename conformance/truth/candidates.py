@@ -43,7 +43,7 @@ class Candidate:
     def results(self, case: Case, output: str, dtype: Dtype) -> Results | None:
         """The results of ``case`` with the mistake; None where it refuses, or can't be made."""
         native = catalogue()[self.fault].native
-        tape = Tape(Native(dtype) if native else Doubles())
+        tape = Tape(Native(dtype) if native else Doubles(), remembers=case.free is None)
         return results_of(self.reference(case.mode), tape, case, output)
 
 

@@ -110,7 +110,7 @@ class Evidence:
     def size(self, verdict: Verdict, fault: type[Fault]) -> float | None:
         """D of a mistake of rounding in the case of a verdict; None where it isn't known."""
         case = self._case(verdict)
-        if case is None:
+        if case is None or case.free is not None:
             return None
         return native_effect(case, self._output(case), self._values(case), fault, verdict.dtype)
 
@@ -131,6 +131,8 @@ class Evidence:
         fault = catalogue()[candidate.fault]
         if fault.reads is not None and case.layout == "contiguous":
             return False
+        if case.free is not None and not set(fault.clauses()) & set(case.clauses):
+            return False  # a hundred steps of training cost too much to be tried on everything
         if not replaced(fault) & self._rules(case):
             return False
         return contradicted(candidate, case, self._output(case), self._values(case), dtype)
@@ -158,7 +160,8 @@ class Evidence:
             reference, reached = recording()
             try:
                 with np.errstate(all="ignore"):
-                    evaluate_case(reference, Tape(Doubles()), case, self._output(case))
+                    tape = Tape(Doubles(), remembers=case.free is None)
+                    evaluate_case(reference, tape, case, self._output(case))
             except (Rejected, Impossible):
                 pass
             self._reached[case.id] = reached

@@ -15,22 +15,27 @@ import msgspec
 import numpy as np
 
 from conformance.frozen import CaseTruth
-from conformance.model import Answer, Case, Mode, Question, Rejection, Undefined, Verdict
+from conformance.model import Answer, Case, Mode, Question, Rejection, Relations, Undefined, Verdict
 from conformance.precision import PRECISIONS
+from conformance.truth.alike import alike
 from conformance.truth.bounds import first_order
 from conformance.truth.candidates import Candidate, results_of
 from conformance.truth.domains import Doubles
 from conformance.truth.evaluate import Results
 from conformance.truth.faults import catalogue
 from conformance.truth.reference import Reference
+from conformance.truth.reference.initialisation import InitialisationRules
 from conformance.truth.rules import recording, replaced
-from conformance.truth.tape import Node, Tape
+from conformance.truth.tape import Node, Tape, Whole
 from conformance.truth.variants import GRADIENT, VALUE, variant_of, variants
 from conformance.truth.visibility import distance
 
 #: Call and output.
 _Place: TypeAlias = tuple[str, str]
 
+
+#: The rules of drawing numbers.
+_DRAWS = frozenset(vars(InitialisationRules))
 
 #: Operation and mode.
 _Kind: TypeAlias = tuple[str, Mode]
@@ -119,6 +124,9 @@ class Explainer:
 def _candidates(failure: Failure) -> Iterator[Candidate]:
     """Every candidate that changes a rule which the case comes to, and has something to change."""
     case, output = failure.case, failure.output
+    if case.free is not None and isinstance(case.expectation, Relations):
+        yield from (Candidate(name, 0) for name in catalogue() if _worthwhile(name, case))
+        return
     reference, reached = recording()
     results_of(reference, Tape(Doubles()), case, output)
     if case.mode == "vjp":
@@ -139,15 +147,26 @@ def _candidates(failure: Failure) -> Iterator[Candidate]:
                 yield from (Candidate(name, way + place) for place in (VALUE, GRADIENT))
 
 
+def _worthwhile(name: str, case: Case) -> bool:
+    """Whether to try a fault on a free case; a hundred steps of training cost much, draws little.
+
+    What does not say that it breaks what the case shows is tried on draws alone.
+    """
+    fault = catalogue()[name]
+    cited = set(fault.clauses()) & set(case.clauses)
+    return bool(cited) or (case.operation in _DRAWS and bool(replaced(fault) & _DRAWS))
+
+
 def _bits(results: Results | None) -> object:
     return results and {place: (n.shape, n.value.tobytes()) for place, n in results.items()}
 
 
 def _numeric(answer: Answer, failure: Failure) -> bool:
-    """Whether every output is an array of the dtype that was asked for."""
+    """Whether every output is an array of the dtype that was asked for, or of whole numbers."""
     dtype = np.dtype(failure.verdict.dtype)
     return all(
-        isinstance(value, np.ndarray) and value.dtype == dtype for value in answer.outputs.values()
+        isinstance(value, np.ndarray) and (value.dtype == dtype or value.dtype.kind in "iu")
+        for value in answer.outputs.values()
     )
 
 
@@ -164,6 +183,9 @@ def _gives(results: Results | None, failure: Failure) -> bool:
         for call, answer in failure.answers.items()
         for name, value in answer.outputs.items()
     }
+    if failure.case.free is not None and not must_refuse:
+        given = {place: node.value for place, node in results.items()}
+        return alike(failure.case, failure.truth or {}, given, got, failure.verdict.dtype)
     if {place: node.shape for place, node in results.items()} != {
         place: value.shape for place, value in got.items()
     }:
@@ -182,6 +204,9 @@ def _error(
     """How far ``got`` is from what the fault gives, the bound of the truth there, and a hundredth
     of the fault's largest value. NaN matches NaN, infinity matches infinity.
     """
+    if isinstance(node, Whole) or got.dtype.kind in "iu":
+        same = isinstance(node, Whole) and np.array_equal(node.numbers, got)
+        return np.full(got.shape, 0.0 if same else np.inf), np.zeros(got.shape), 0.0
     dtype = failure.verdict.dtype
     proven = (failure.truth or {}).get(place)
     fits = proven is not None and proven.shape == node.shape
@@ -220,5 +245,5 @@ def _true(got: np.ndarray, failure: Failure, place: _Place) -> bool:
     if proven is None or proven.shape != got.shape:
         return False
     with np.errstate(all="ignore"):
-        error = np.abs((got.astype(np.float64) - proven.high) - proven.low)
+        error = proven.error(got)
     return bool(np.all(error <= proven.bounds[failure.verdict.dtype]))

@@ -48,7 +48,7 @@ class FaultBackend:
         try:
             with np.errstate(all="ignore"):
                 asked = question_as_read(self._reference, question)
-                found = evaluate_question(self._reference, Tape(domain), asked)
+                found = evaluate_question(self._reference, Tape(domain, remembers=False), asked)
         except Rejected as rejected:
             return Answer(status="rejected", kind=rejected.kind, message=rejected.message)
         except Impossible as impossible:

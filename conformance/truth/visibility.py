@@ -51,6 +51,8 @@ def native_effect(
 
 def distance(case: Case, truth: CaseTruth, got: Arrays, dtype: Dtype) -> float:
     """How far the outputs ``got`` of a case with values or relations lie from what is due."""
+    if not got.keys() <= truth.keys():
+        return BEYOND  # something is there that should not be
     doubles = {key: value.astype(np.float64) for key, value in got.items()}
     if isinstance(case.expectation, Relations):
         return in_relations(case.expectation, truth, doubles, dtype)

@@ -124,6 +124,7 @@ class ZeroGradientsLeftOut(Fault):
     """A gradient that is zero everywhere was left out, as if nothing had depended on it."""
 
     breaks = "DEC-ZERO-GRADIENTS"
+    also = ("TRAIN-ABSENT-NOT-ZERO",)
     mend = "Give an array of zeros: a gradient that is absent says something else."
 
     def deliver(self, outputs: Mapping[str, Node], arguments: Mapping[str, Any]) -> dict[str, Node]:
@@ -133,3 +134,7 @@ class ZeroGradientsLeftOut(Fault):
             for name, node in super().deliver(outputs, arguments).items()
             if name not in named or np.any(node.magnitude() != 0)
         }
+
+    def backward(self, loss: Node, parameters: Mapping[str, Node]) -> dict[str, Node]:
+        found = super().backward(loss, parameters)
+        return {name: node for name, node in found.items() if np.any(node.magnitude() != 0)}

@@ -33,21 +33,39 @@ class InitialisationRules(ConfigurationRules):
         random_seed: int,
     ) -> dict[str, dict[str, np.ndarray]]:
         """Every parameter by name, drawn one after the other from one generator."""
-        del n_heads, dropout
+        del dropout
+        sizes = {"vocab_size": vocab_size, "block_size": block_size, "n_heads": n_heads}
         shapes = self.parameter_shapes(vocab_size, block_size, d_model, n_layers, d_ff)
-        generator = np.random.default_rng(random_seed)
-        drawn = {name: self.initial(name, shape, generator) for name, shape in shapes.items()}
-        return {"parameters": drawn}
+        return {"parameters": self.drawn(self.registered(shapes, sizes), random_seed)}
+
+    def generator(self, random_seed: int) -> np.random.Generator:
+        return np.random.default_rng(random_seed)
+
+    def drawn(self, shapes: dict[str, list[int]], random_seed: int) -> dict[str, np.ndarray]:
+        """Every parameter of these shapes, in order."""
+        generator = self.generator(random_seed)
+        return {name: self.initial(name, shape, generator) for name, shape in shapes.items()}
 
     def initial(self, name: str, shape: list[int], generator: np.random.Generator) -> np.ndarray:
         """Scales are one, shifts and biases zero, all else normal."""
         if name.endswith("gamma"):
-            return np.ones(shape)
-        if name.endswith("beta") or ".b_" in name:
-            return self.initial_bias(shape)
+            return self.initial_scale(generator, shape)
+        if name.endswith("beta"):
+            return self.initial_shift(generator, shape)
+        if ".b_" in name:
+            return self.initial_bias(generator, shape)
         return self.normal(generator, shape)
 
-    def initial_bias(self, shape: list[int]) -> np.ndarray:
+    def initial_scale(self, generator: np.random.Generator, shape: list[int]) -> np.ndarray:
+        del generator
+        return np.ones(shape)
+
+    def initial_shift(self, generator: np.random.Generator, shape: list[int]) -> np.ndarray:
+        del generator
+        return np.zeros(shape)
+
+    def initial_bias(self, generator: np.random.Generator, shape: list[int]) -> np.ndarray:
+        del generator
         return np.zeros(shape)
 
     def normal(self, generator: np.random.Generator, shape: list[int]) -> np.ndarray:
@@ -62,13 +80,29 @@ class InitialisationRules(ConfigurationRules):
         linear-layer, the construction. The bias draws nothing from the generator.
         """
         self.check_widths(d_in, d_out)
-        generator = np.random.default_rng(random_seed)
+        return self.linear_parameters(self.generator(random_seed), d_in, d_out, with_bias)
+
+    def linear_parameters(
+        self, generator: np.random.Generator, d_in: int, d_out: int, with_bias: bool
+    ) -> dict[str, np.ndarray]:
+        """The weight is drawn first."""
         weight = self.xavier(generator, d_in, d_out)
-        return {"weight": weight} | ({"bias": self.initial_bias([d_out])} if with_bias else {})
+        bias = {"bias": self.linear_bias(generator, d_out)} if with_bias else {}
+        return {"weight": weight} | bias
+
+    def linear_bias(self, generator: np.random.Generator, d_out: int) -> np.ndarray:
+        del generator
+        return np.zeros(d_out)
 
     def check_widths(self, d_in: int, d_out: int) -> None:
+        self.check_input_width(d_in)
+        self.check_output_width(d_out)
+
+    def check_input_width(self, d_in: int) -> None:
         if d_in == 0:
             raise Rejected("zero-input-width", "the weight would have no rows")
+
+    def check_output_width(self, d_out: int) -> None:
         if d_out == 0:
             raise Rejected("zero-output-width", "the weight would have no columns")
 
@@ -78,5 +112,8 @@ class InitialisationRules(ConfigurationRules):
         X. Glorot and Y. Bengio, "Understanding the difficulty of training deep feedforward neural
         networks", AISTATS 2010, equation 16.
         """
-        limit = math.sqrt(6 / (d_in + d_out))
+        limit = self.xavier_limit(d_in, d_out)
         return generator.uniform(-limit, limit, (d_in, d_out))
+
+    def xavier_limit(self, d_in: int, d_out: int) -> float:
+        return math.sqrt(6 / (d_in + d_out))

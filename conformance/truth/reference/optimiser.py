@@ -35,12 +35,10 @@ class OptimiserRules:
         """One step, number ``step`` counted from 1; all arguments of one shape."""
         first = self.first_moment(first_moment, gradient, beta_1)
         second = self.second_moment(second_moment, gradient, beta_2)
-        direction = self.direction(
-            self.corrected(first, beta_1, step), self.corrected(second, beta_2, step), eps
-        )
-        kept = self.decayed(parameter, learning_rate, weight_decay)
+        betas = (beta_1, beta_2)
+        direction = self.corrected_direction(first, second, step=step, betas=betas, eps=eps)
         return {
-            "parameter": kept - learning_rate * direction,
+            "parameter": self.moved(parameter, direction, learning_rate, weight_decay),
             "first_moment": first,
             "second_moment": second,
         }
@@ -58,9 +56,22 @@ class OptimiserRules:
             power = power * beta
         return moment / (1 - power)
 
+    def corrected_direction(
+        self, first: Node, second: Node, *, step: int, betas: tuple[Node, Node], eps: Node
+    ) -> Node:
+        """The direction of both moments, each corrected before anything else is done with it."""
+        corrected = (self.corrected(first, betas[0], step), self.corrected(second, betas[1], step))
+        return self.direction(*corrected, eps)
+
     def direction(self, first: Node, second: Node, eps: Node) -> Node:
         """first / (sqrt(second) + eps), both corrected; eps stands outside the root."""
         return first / (sqrt(second) + eps)
+
+    def moved(
+        self, parameter: Node, direction: Node, learning_rate: Node, weight_decay: Node
+    ) -> Node:
+        """What decay leaves of the parameter, less the rate times the direction."""
+        return self.decayed(parameter, learning_rate, weight_decay) - learning_rate * direction
 
     def decayed(self, parameter: Node, learning_rate: Node, weight_decay: Node) -> Node:
         """Decoupled: scaled by the rate, and apart from the gradient."""
@@ -71,11 +82,14 @@ class OptimiserRules:
     ) -> dict[str, Node | Mapping[str, Node]]:
         """All gradients times one factor: max_norm / (norm + 1e-6) where that is less than 1."""
         norm = self.norm(list(gradients.values()))
+        return {"gradients": self.all_clipped(gradients, norm, max_norm), "norm": norm}
+
+    def all_clipped(
+        self, gradients: Mapping[str, Node], norm: Node, max_norm: Node
+    ) -> dict[str, Node]:
+        """Every gradient times the same factor; ``norm`` is that of all of them together."""
         factor = self.clipping_factor(norm, max_norm)
-        return {
-            "gradients": {name: self.clipped(g, factor) for name, g in gradients.items()},
-            "norm": norm,
-        }
+        return {name: self.clipped(gradient, factor) for name, gradient in gradients.items()}
 
     def norm(self, nodes: list[Node]) -> Node:
         """The root of the sum of the squares of all elements."""
@@ -90,9 +104,13 @@ class OptimiserRules:
 
     def clipping_factor(self, norm: Node, max_norm: Node) -> Node | None:
         """None where nothing is clipped."""
-        factor = max_norm / (norm + norm.tape.leaf(_MARGIN))
+        factor = max_norm / self.with_margin(norm)
         domain = norm.tape.domain
         return factor if float(domain.sign((factor - 1).value)) < 0 else None
+
+    def with_margin(self, norm: Node) -> Node:
+        """What the largest norm is divided by."""
+        return norm + norm.tape.leaf(_MARGIN)
 
     def clipped(self, gradient: Node, factor: Node | None) -> Node:
         return gradient if factor is None else gradient * factor

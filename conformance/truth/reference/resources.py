@@ -30,12 +30,17 @@ class ResourceRules:
         groups: dict[str, int] = dict.fromkeys(_GROUPS, 0)
         for name, shape in shapes.items():
             groups[self.group(name)] += self.elements(shape)
-        merged = 2 * n_layers if packed else 0
-        return {
-            "groups": groups,
-            "total": sum(groups.values()),
-            "tensors": len(shapes) - merged,
-        }
+        total, tensors = self.total(groups), self.tensors(list(shapes), packed)
+        return {"groups": groups, "total": total, "tensors": tensors}
+
+    def total(self, groups: dict[str, int]) -> int:
+        """The sum over the groups."""
+        return sum(groups.values())
+
+    def tensors(self, names: list[str], packed: bool) -> int:
+        """How many tensors there are; one holds queries, keys and values where they are packed."""
+        merged = [name for name in names if packed and name.endswith((".w_q", ".w_k"))]
+        return len(names) - len(merged)
 
     def parameter_shapes(
         self, vocab_size: int, block_size: int, d_model: int, n_layers: int, d_ff: int
@@ -74,6 +79,8 @@ class ResourceRules:
     def group(self, name: str) -> str:
         """The group of a parameter, by its name."""
         inner = name.split(".", 2)[-1] if name.startswith("blocks.") else name
+        if inner.startswith("head"):
+            return "head"
         if inner.startswith("attention."):
             return "attention"
         if inner.startswith("feed_forward."):
@@ -103,13 +110,23 @@ class ResourceRules:
     ) -> dict[str, int]:
         """Attention scores of one block [B, h, T, T], and logits [B, T, V]."""
         return {
-            "scores": batch * n_heads * length * length,
-            "logits": batch * length * vocab_size,
+            "scores": self.score_elements(batch, length, n_heads),
+            "logits": self.logit_elements(batch, length, vocab_size),
         }
+
+    def score_elements(self, batch: int, length: int, n_heads: int) -> int:
+        return batch * n_heads * length * length
+
+    def logit_elements(self, batch: int, length: int, vocab_size: int) -> int:
+        return batch * length * vocab_size
 
     def training_flops(self, *, parameters: int, tokens: int) -> int:
         """6 P D: a budget, not a measurement."""
-        return 6 * parameters * tokens
+        return self.flops_of_one() * parameters * tokens
+
+    def flops_of_one(self) -> int:
+        """Of one parameter and one token: two forward, four backward."""
+        return 6
 
 
 _GROUPS = (
@@ -151,20 +168,31 @@ class ConfigurationRules(ResourceRules):
             "d_ff": d_ff,
         }
         self.check_configuration(sizes, dropout)
-        shapes = self.registered(
-            self.parameter_shapes(vocab_size, block_size, d_model, n_layers, d_ff)
-        )
-        return {"shapes": shapes, "count": sum(map(self.elements, shapes.values()))}
+        shapes = self.parameter_shapes(vocab_size, block_size, d_model, n_layers, d_ff)
+        registered = self.registered(shapes, sizes)
+        return {"shapes": registered, "count": self.count(registered)}
+
+    def count(self, shapes: dict[str, list[int]]) -> int:
+        """The sum over what is registered."""
+        return sum(map(self.elements, shapes.values()))
 
     def check_configuration(self, sizes: dict[str, int], dropout: Node) -> None:
         """Positive sizes, a vocabulary with the reserved tokens, heads that divide, dropout."""
+        self.check_positive(sizes)
+        self.check_vocabulary(sizes["vocab_size"])
+        self.check_division(sizes["d_model"], sizes["n_heads"])
+        self.check_dropout(dropout)
+
+    def check_positive(self, sizes: dict[str, int]) -> None:
         for name, size in sizes.items():
             if size <= 0:
                 raise Rejected("not-positive", f"{name} is {size}")
-        self.check_vocabulary(sizes["vocab_size"])
-        if sizes["d_model"] % sizes["n_heads"]:
-            heads, width = sizes["n_heads"], sizes["d_model"]
+
+    def check_division(self, width: int, heads: int) -> None:
+        if not heads or width % heads:
             raise Rejected("heads", f"{heads} heads do not divide a width of {width}")
+
+    def check_dropout(self, dropout: Node) -> None:
         sign = dropout.tape.domain.sign
         if float(sign(dropout.value)) < 0 or float(sign((dropout - 1).value)) > 0:
             raise Rejected("dropout", "dropout is a probability")
@@ -174,6 +202,13 @@ class ConfigurationRules(ResourceRules):
         if vocab_size < 3:
             raise Rejected("vocabulary", f"{vocab_size} words leave no room for the reserved ones")
 
-    def registered(self, shapes: dict[str, list[int]]) -> dict[str, list[int]]:
-        """What the model finds of its own parameters when it is asked for them."""
-        return shapes
+    def registered(
+        self, shapes: dict[str, list[int]], sizes: dict[str, int]
+    ) -> dict[str, list[int]]:
+        """What the model of these sizes finds of its own parameters when it is asked for them."""
+        del sizes
+        return {name: shape for name, shape in shapes.items() if self.registers(name)}
+
+    def registers(self, name: str) -> bool:
+        """Whether the model finds the parameter of that name: it finds all of them."""
+        return bool(name)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any, cast
 
 import numpy as np
 
@@ -49,29 +50,36 @@ class TrainingRules(DecoderRules, OptimiserRules, InitialisationRules):
             "eps": adam_eps,
             "weight_decay": weight_decay,
         }
+        loss_of = partial(
+            self.decoder_loss, tokens, targets, heads=heads, eps=eps, ignore_index=ignore_index
+        )
         losses: list[Node] = []
         norms: dict[str, list[Node]] = {}
         moments: dict[str, tuple[Node, Node]] = {}
         gradients: ByName = {}
+        earlier = parameters
         for step in range(1, steps + 1):
-            loss = self.decoder_loss(
-                tokens, targets, parameters, heads=heads, eps=eps, ignore_index=ignore_index
-            )
-            gradients = self.gathered(gradients, self.backward(loss, parameters))
-            losses.append(loss.tape.settle(loss))
-            for name, gradient in gradients.items():
+            loss, earlier = loss_of(parameters), parameters
+            gradients = self.gathered(gradients, self.backward(loss, self.found(parameters)))
+            limited = self.limited(gradients, max_norm)
+            seen = self.observed(gradients, limited, parameters, settings)
+            for name, gradient in seen.items():
                 norms.setdefault(name, []).append(loss.tape.settle(self.norm([gradient])))
-            clipped: Any = self.clip_gradients(gradients, max_norm=max_norm)["gradients"]
-            parameters = self.update(parameters, clipped, moments, step, settings)
-        logits = self.decoder(tokens, parameters, heads=heads, eps=eps)
-        held = self.held(parameters)
+            parameters = self.update(parameters, limited, moments, step, settings)
+            losses.append(loss.tape.settle(self.reported(loss, partial(loss_of, parameters))))
+        logits = self.decoder(tokens, self.predicting(earlier, parameters), heads=heads, eps=eps)
+        final = self.found(parameters)
         return {
             "losses": stack(losses),
             "gradient_norms": {name: stack(found) for name, found in norms.items()},
-            "parameters": dict(parameters),
-            "optimised": {name: parameters[name].value.size for name in held},
+            "parameters": final,
+            "optimised": {name: final[name].value.size for name in self.held(final)},
             "predictions": self.largest(logits),
         }
+
+    def found(self, parameters: ByName) -> dict[str, Node]:
+        """What the model finds of its parameters."""
+        return {name: node for name, node in parameters.items() if self.registers(name)}
 
     def backward(self, loss: Node, parameters: ByName) -> dict[str, Node]:
         """The gradient of every parameter that the loss depends on."""
@@ -79,9 +87,35 @@ class TrainingRules(DecoderRules, OptimiserRules, InitialisationRules):
         return {name: found[id(node)] for name, node in parameters.items() if id(node) in found}
 
     def gathered(self, before: ByName, gradients: ByName) -> ByName:
-        """What the step is made with: the gradients of ``before`` are cleared."""
+        """The gradients of this step: those of the one ``before`` are cleared."""
         del before
         return gradients
+
+    def limited(self, gradients: ByName, max_norm: Node) -> ByName:
+        """What the step is made with: clipped, all together."""
+        clipped: Any = self.clip_gradients(gradients, max_norm=max_norm)["gradients"]
+        return cast("ByName", clipped)
+
+    def observed(
+        self,
+        gradients: ByName,
+        limited: ByName,
+        parameters: ByName,
+        settings: Mapping[str, Node],
+    ) -> ByName:
+        """The gradients whose norms are told: those of the loss, before they are ``limited``."""
+        del limited, parameters, settings
+        return gradients
+
+    def reported(self, before: Node, after: Callable[[], Node]) -> Node:
+        """The loss that is told of a step: the one that it was made from."""
+        del after
+        return before
+
+    def predicting(self, before: ByName, after: ByName) -> ByName:
+        """The parameters that predict: those ``after`` the last step."""
+        del before
+        return after
 
     def held(self, parameters: ByName) -> list[str]:
         """The parameters that the optimiser holds: all of them."""
@@ -97,13 +131,20 @@ class TrainingRules(DecoderRules, OptimiserRules, InitialisationRules):
     ) -> dict[str, Node]:
         """One step of every parameter that is held and has a gradient; ``moments`` move along."""
         after = dict(parameters)
-        for name in self.held(parameters):
+        for name in self.held(self.found(parameters)):
             if name not in gradients:
                 continue
             node = parameters[name]
             zeros = node.tape.floats(np.zeros(node.shape))
             first, second = moments.get(name, (zeros, zeros))
-            found = self.adamw_step(node, gradients[name], first, second, step=step, **settings)
+            found = self.adamw_step(
+                parameter=node,
+                gradient=gradients[name],
+                first_moment=first,
+                second_moment=second,
+                step=step,
+                **settings,
+            )
             settled = {key: node.tape.settle(value) for key, value in found.items()}
             after[name] = settled["parameter"]
             moments[name] = (settled["first_moment"], settled["second_moment"])
