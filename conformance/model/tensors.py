@@ -1,0 +1,35 @@
+"""Exact numbers, as fixtures have them."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Literal, TypeAlias
+
+import msgspec
+
+TensorDtype = Literal["real", "float64", "float32", "int64", "int32", "bool"]
+Number: TypeAlias = int | Decimal
+
+
+class Tensor(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """Exact numbers with a shape, row-major. ``dtype`` ``real`` means the run's dtype."""
+
+    shape: tuple[int, ...]
+    data: tuple[Number, ...]
+    dtype: TensorDtype = "real"
+
+
+class FromOutput(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """An argument that is the output of an earlier call of the same case."""
+
+    call: str
+    output: str
+
+
+class Parameters(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """An argument that is many tensors, each with a name of its own."""
+
+    tensors: dict[str, Tensor]
+
+
+Given: TypeAlias = Tensor | FromOutput | Parameters | int | Decimal | bool
