@@ -217,8 +217,16 @@ def training() -> Iterator[Row]:
         "tokens": np.array([[0, 1, 0, 1]]),
         "targets": np.array([[1, 0, 1, 0]]),
         **NumpyBackend().initialize(**start),
-        **{"heads": 2, "eps": 1e-5, "ignore_index": -100, "steps": 120, "learning_rate": 0.02},
-        **{"beta_1": 0.9, "beta_2": 0.999, "adam_eps": 1e-8, "weight_decay": 0.0, "max_norm": 1.0},
+        "heads": 2,
+        "eps": 1e-5,
+        "ignore_index": -100,
+        "steps": 120,
+        "learning_rate": 0.02,
+        "beta_1": 0.9,
+        "beta_2": 0.999,
+        "adam_eps": 1e-8,
+        "weight_decay": 0.0,
+        "max_norm": 1.0,
     }
     asked = Question(
         operation="train",
