@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, TypeAlias
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 
 from ._counting import Counting
@@ -177,16 +178,22 @@ class JaxTraining(JaxDecoder, Counting):
             losses.append(loss)
             norms.append(found)
         after, first, _ = state
-        logits = jax.jit(self.decoder, static_argnames=("heads", "eps"))(
-            tokens, after, heads=heads, eps=eps
-        )
+        predictions = self._compiled_predictions(tokens, after, heads=heads, eps=eps)
+        recorded = jax.device_get(norms)  # to stack them there would be compiled for each length
         return {
-            "losses": jnp.stack(losses),
-            "gradient_norms": jax.tree.map(lambda *each: jnp.stack(each), *norms),
+            "losses": np.stack(jax.device_get(losses)),
+            "gradient_norms": {name: np.stack([n[name] for n in recorded]) for name in parameters},
             "parameters": after,
             "optimised": {name: leaf.size for name, leaf in first.items()},
-            "predictions": jnp.argmax(logits, axis=-1),
+            "predictions": predictions,
         }
+
+    @cached_property
+    def _compiled_predictions(self) -> Callable[..., Array]:
+        def predictions(tokens: Array, parameters: Tree, *, heads: int, eps: float) -> Array:
+            return jnp.argmax(self.decoder(tokens, parameters, heads=heads, eps=eps), axis=-1)
+
+        return jax.jit(predictions, static_argnames=("heads", "eps"))
 
     @cached_property
     def _compiled_step(self) -> Callable[..., tuple[State, Array, Tree]]:
@@ -225,6 +232,7 @@ class JaxTraining(JaxDecoder, Counting):
         return jax.jit(step, static_argnames=("scoring", "settings", "max_norm"))
 
 
+@partial(jax.jit, static_argnames=("sizes", "dtype"))
 def _started(sizes: Sizes, random_seed: int, dtype: str) -> Tree:
     """The parameters of a new decoder by name."""
     shapes = decoder_shapes(sizes)

@@ -19,7 +19,8 @@ class NumpyTraining(NumpyDecoder, Counting):
     """A model is its dict of arrays; an optimiser is the dict of their moments."""
 
     def _registered(self, sizes: Sizes) -> dict[str, tuple[int, ...]]:
-        model = {name: np.empty(shape) for name, shape in decoder_shapes(sizes).items()}
+        # Views of one number: counting a model needs none of its memory.
+        model = {name: np.broadcast_to(0.0, shape) for name, shape in decoder_shapes(sizes).items()}
         return {name: parameter.shape for name, parameter in model.items()}
 
     def initialize(

@@ -3,6 +3,7 @@
 The file is one MessagePack array of maps: ``case``, ``dtype``, ``call``, ``status``, ``kind``,
 ``message`` and ``outputs``, a map of names to ``{dtype, shape, data}``: NumPy's name of the dtype
 and the little-endian bytes, row-major. What has no numbers (objects, text, complex) has no bytes.
+Beside it, ``NAME.training.csv`` has what a training recorded step by step.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from typing import Any, Self
 import msgspec
 import numpy as np
 
+from conformance.curves import CurveFile
 from conformance.errors import UsageError
 from conformance.harness.arrays import blank, number_name
 from conformance.model import Answer
@@ -31,6 +33,7 @@ class AnswerFile:
         self._encoder = msgspec.msgpack.Encoder()
         self._whole = (0, 0)  # how many records are written whole, and where the last one ends
         self._file: Any = None
+        self._curves = CurveFile(None if path is None else curves_path(path))
         if path is not None:
             self._beside = path.with_name(f".{path.name}.{os.urandom(4).hex()}")
             try:
@@ -58,6 +61,7 @@ class AnswerFile:
         self._file.seek(0)
         self._file.write(_array_header(count))
         self._file.close()
+        self._curves.close(keep=kind is None)
         if kind is None:
             assert self._path is not None
             self._beside.replace(self._path)
@@ -81,6 +85,12 @@ class AnswerFile:
         count, end = self._whole
         self._file.write(data)
         self._whole = (count + 1, end + len(data))
+        self._curves.add(case, dtype, call, answer)
+
+
+def curves_path(path: Path) -> Path:
+    """Where the curves lie beside the answers ``NAME.answers.msgpack``."""
+    return path.with_name(f"{path.name.removesuffix('.answers.msgpack')}.training.csv")
 
 
 def read_answers(path: Path) -> Iterator[dict[str, Any]]:

@@ -132,6 +132,8 @@ def heading(case: Case, specification: Specification) -> Iterator[str]:
         yield f"  the arrays are {case.layout} in memory"
     if case.derived:
         yield f"  derived: {case.derived}"
+    if why := case.free or specification.operations[case.operation].free:
+        yield f"  free, only relations are judged: {why}"
     yield ""
     for clause in case.clauses:
         text = specification.clauses[clause]
@@ -142,6 +144,8 @@ def heading(case: Case, specification: Specification) -> Iterator[str]:
             yield f"  call {name}"
         for argument, value in call.given.items():
             yield from _given(argument, value)
+        if call.outputs:
+            yield f"  asked for {', '.join(call.outputs)}"
         for output, value in call.upstream.items():
             yield f"  upstream of {output} = {_shown(value)}; with respect to {', '.join(call.wrt)}"
     yield ""

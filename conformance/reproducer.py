@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from conformance.errors import UsageError
-from conformance.frozen import Truth
+from conformance.frozen import Proven, Truth
 from conformance.model import Case, Layout, Values
 from conformance.precision import Dtype
 from conformance.questions import question
@@ -49,7 +49,7 @@ def _lines(case: Case, specification: Specification, dtype: Dtype) -> Iterator[s
         yield f"upstream = {_literal(value, asked.layout)}"
     yield ""
     yield "# What is right (the nearest double), and the largest error that is allowed."
-    yield f"want = {{{_entries({key[1]: p.high for key, p in truth.items()})}}}"
+    yield f"want = {{{_entries({key[1]: _right(proven) for key, proven in truth.items()})}}}"
     yield f"bound = {{{_entries({key[1]: p.bounds[dtype] for key, p in truth.items()})}}}"
     yield ""
     yield ""
@@ -60,10 +60,22 @@ def _lines(case: Case, specification: Specification, dtype: Dtype) -> Iterator[s
     yield ""
     yield f"got = {name}({leading}{arguments})"
     yield "for key, right in want.items():"
+    if any(proven.dtype != "real" for proven in truth.values()):
+        yield "    if right.dtype.kind in 'iu':  # whole numbers are right or wrong"
+        yield '        print(key, "passes" if np.array_equal(got[key], right) else "fails")'
+        yield "        continue"
     yield "    error = np.abs(np.asarray(got[key], dtype=np.float64) - right)"
     yield '    with np.errstate(divide="ignore", invalid="ignore"):  # a bound of 0 allows no error'
     yield "        ratio = np.max(np.where(error == 0, 0, error / bound[key]), initial=0.0)"
     yield '    print(key, "passes" if ratio <= 1 else "fails", "error / bound at most", ratio)'
+
+
+def _right(proven: Proven) -> np.ndarray:
+    """The nearest doubles, or all digits of whole numbers."""
+    if proven.dtype == "real":
+        return proven.high
+    numbers = [int(text) for text in proven.text.reshape(-1)]
+    return np.array(numbers, dtype=proven.dtype).reshape(proven.shape)
 
 
 def _literal(value: Any, layout: Layout = "contiguous") -> str:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from conformance.errors import UsageError
-from conformance.model import ArgumentRule, Operation
+from conformance.model import ArgumentRule, Operation, OutputRule
 
 #: Columns for text in a comment, its indentation left out.
 _WIDTH = 86
@@ -120,14 +120,14 @@ def adapter_text(path: Path, operations: Mapping[str, Operation], base: str | No
 
 
 def _commented(operation: Operation) -> str:
-    """A method as comments: its signature, its formula, its shapes, what it rejects."""
+    """A method as comments: its signature, its formula, its shapes, what it rejects and returns."""
     arguments = [_parameter(name, rule) for name, rule in operation.arguments.items()]
     keywords = ["*", *operation.attributes] if operation.attributes else []
-    signature = ", ".join(("self", *arguments, *keywords))
+    names = (*arguments, *keywords)
     first, *more = textwrap.wrap(f"{operation.summary}.", _WIDTH)
     lines = [
         "",
-        f"def {operation.name}({signature}):",
+        *_signature(operation.name, ("self", *names)),
         f'    """{first}',
         *(f"    {line}" for line in more),
         "",
@@ -136,13 +136,46 @@ def _commented(operation: Operation) -> str:
             for line in _wrapped(re.split(r"(?<=[\])]), ", _shapes(operation)), _WIDTH)
         ),
         *(f"    {line}" for line in _parameters(operation)),
+        *(["    in the dtype self.run_dtype"] if _gives_alone(operation) else []),
         *(f"    Rejected({kind!r}): {text}" for kind, text in operation.rejects.items()),
         '    """',
-        "",
-        f"def {operation.name}_vjp({signature.replace('self', 'self, upstream', 1)}):",
-        *(f"    {line}" for line in _gradients(operation)),
+        *(f"    {line}" for line in _results(operation)),
     ]
+    if operation.differentiable:
+        lines += [
+            "",
+            *_signature(f"{operation.name}_vjp", ("self", "upstream", *names)),
+            *(f"    {line}" for line in _gradients(operation)),
+        ]
     return "\n" + "".join(f"    # {line}".rstrip() + "\n" for line in lines[1:])
+
+
+def _signature(name: str, parameters: Iterable[str]) -> Iterator[str]:
+    """The head of a method, over several lines where it is too wide for one."""
+    told = ", ".join(parameters)
+    if len(name) + len(told) <= _WIDTH:
+        yield f"def {name}({told}):"
+        return
+    yield f"def {name}("
+    yield from (f"    {line}" for line in textwrap.wrap(told, _WIDTH - 4))
+    yield "):"
+
+
+def _results(operation: Operation) -> Iterator[str]:
+    """What a method returns that has more than one result; of those by name, one stands for all."""
+    if len(operation.outputs) == 1 and not any(rule.named for rule in operation.outputs.values()):
+        return
+    yield "return {"
+    for name, rule in operation.outputs.items():
+        result = '{"name": ...}' if rule.named else "..."
+        yield f'    "{name}": {result},'
+    yield "}"
+
+
+def _gives_alone(operation: Operation) -> bool:
+    """Whether no array that is given has the dtype of the results."""
+    real = any(rule.kind == "real" for rule in operation.outputs.values())
+    return real and not operation.arguments
 
 
 def _parameter(name: str, rule: ArgumentRule) -> str:
@@ -151,8 +184,13 @@ def _parameter(name: str, rule: ArgumentRule) -> str:
 
 def _shapes(operation: Operation) -> str:
     given = ", ".join(_shape(name, rule) for name, rule in operation.arguments.items())
-    gives = ", ".join(f"{name} {rule.shape}" for name, rule in operation.outputs.items())
-    return f"{given} -> {gives}"
+    gives = ", ".join(_result(name, rule) for name, rule in operation.outputs.items())
+    return f"{given} -> {gives}" if given else f"-> {gives}"
+
+
+def _result(name: str, rule: OutputRule) -> str:
+    kind = f" {rule.dtype}" if rule.kind == "whole" else ""
+    return f"{name}{' by name:' if rule.named else ''}{kind} {rule.shape}"
 
 
 def _shape(name: str, rule: ArgumentRule) -> str:

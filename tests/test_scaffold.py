@@ -32,11 +32,15 @@ def test_a_written_adapter_is_judged_as_it_is(tmp_path, base):
 
 
 def test_every_operation_is_there_with_its_arguments():
-    """Each operation of the catalogue has a method with its arguments, and one for its gradient."""
+    """Each operation of the catalogue has a method with its arguments, and one for its gradient
+    if it has any."""
     text = adapter_text(Path("a.py"), OPERATIONS, None)
-    for name in OPERATIONS:
-        assert re.search(rf"^    (# )?def {name}\(self", text, re.MULTILINE)
-        assert re.search(rf"^    (# )?def {name}_vjp\(self, upstream", text, re.MULTILINE)
+    for name, operation in OPERATIONS.items():
+        assert re.search(rf"^    (# )?def {name}\(\s*(# *)?self", text, re.MULTILINE)
+        method = rf"^    (# )?def {name}_vjp\(\s*(# *)?self, upstream"
+        gradient = re.search(method, text, re.MULTILINE)
+        assert (gradient is not None) == bool(operation.differentiable)
+    assert "def train_vjp" not in text
 
 
 def test_taking_all_comment_signs_away_leaves_python(tmp_path):
@@ -48,6 +52,10 @@ def test_taking_all_comment_signs_away_leaves_python(tmp_path):
     backend = namespace["A"]()
     assert set(OPERATIONS) <= set(backend.describe().operations)
     names = {"head": 1, "final_norm.beta": 2}
+    trained = backend.train(0, 0, {}, **dict.fromkeys(OPERATIONS["train"].attributes, 0))
+    assert trained.keys() == OPERATIONS["train"].outputs.keys()
+    assert trained["gradient_norms"] == {"name": ...}
+    assert backend.splitmix64(random_seed=1, count=2) is None  # one result is returned as it is
     assert set(backend.decoder_vjp(0, 0, names, heads=1, eps=1)) == set(names)
 
 
@@ -68,6 +76,9 @@ def test_what_is_int64_says_so():
     text = adapter_text(Path("a.py"), OPERATIONS, None)
     assert "tokens int64 [B, T], token_embedding [V, d]" in text
     assert "logits [..., V], targets int64 [...] -> loss []" in text
+    assert "-> values uint64 [count]" in text
+    assert text.count("in the dtype self.run_dtype") == 2  # initialize, initialize_linear
+    assert "-> shapes by name: int64 [rank], count int64 []" in text
 
 
 def test_no_line_is_wider_than_code_may_be():
