@@ -162,9 +162,7 @@ def _mean_square(
     return Measured(ratio, message, name, None, str(float(mean)), str(relation.equals), allowed)
 
 
-def _beyond(
-    relation: Less | Greater, outputs: Outputs, truth: CaseTruth, dtype: Dtype
-) -> Measured:
+def _beyond(relation: Less | Greater, outputs: Outputs, truth: CaseTruth, dtype: Dtype) -> Measured:
     where = parse_index(relation.where)
     got = np.asarray(outputs[relation.term][where])
     bound = np.asarray(truth[relation.term].bounds[dtype][where])
