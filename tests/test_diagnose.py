@@ -88,6 +88,22 @@ SELECT = {
     "attention_gradients": ("softmax/gradients-rank-three", *ATTENTION),
     "attention_sublayer": ("attention/sublayer-*", "attention/gradients-three-heads"),
     "block": BLOCK,
+    "optimiser": ("optimiser/*",),
+    "training": ("training/one-step", "training/two-steps", "training/used-row-zero"),
+    "model": ("model/*", "resources/ledger-*", "resources/longer-context"),
+    "resources": ("resources/*", "model/registered-*"),
+    "construction": (
+        "linear-construction/limit-*",
+        "linear-construction/no-*",
+        "linear-construction/one-*",
+        "linear-construction/splitmix-*",
+        "model/initial-*",
+    ),
+    "construction_seeds": (
+        "linear-construction/seed-19",
+        "linear-construction/without-bias",
+        "model/initial-seeds",
+    ),
 }
 
 
