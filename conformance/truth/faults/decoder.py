@@ -113,6 +113,7 @@ class TargetsFedIn(Fault):
     """The token rows of the targets were added to the hidden state of their own places."""
 
     breaks = "LOSS-TARGETS-OUTSIDE"
+    also = ("TRAIN-CONFLICT",)
     mend = "Let the targets enter the cross-entropy alone."
 
     def decoder_loss(
