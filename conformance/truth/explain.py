@@ -7,35 +7,28 @@ what the fault gives, and not within the bound of the truth.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
-import msgspec
 import numpy as np
 
 from conformance.frozen import CaseTruth
-from conformance.model import Answer, Case, Mode, Question, Rejection, Relations, Undefined, Verdict
+from conformance.model import Answer, Case, Mode, Question, Rejection, Undefined, Verdict
 from conformance.precision import PRECISIONS
 from conformance.truth.alike import alike
 from conformance.truth.bounds import first_order
-from conformance.truth.candidates import Candidate, results_of
-from conformance.truth.domains import Doubles
+from conformance.truth.candidates import Candidate
 from conformance.truth.evaluate import Results
 from conformance.truth.faults import catalogue
-from conformance.truth.reference import Reference
-from conformance.truth.reference.initialisation import InitialisationRules
-from conformance.truth.rules import recording, replaced
-from conformance.truth.tape import Node, Tape, Whole
+from conformance.truth.tape import Node, Whole
+from conformance.truth.trials import candidates, tiers
 from conformance.truth.variants import VALUE, variants
 from conformance.truth.visibility import distance
 
 #: Call and output.
 _Place: TypeAlias = tuple[str, str]
 
-
-#: The rules of drawing numbers.
-_DRAWS = frozenset(vars(InitialisationRules))
 
 #: Operation and mode.
 _Kind: TypeAlias = tuple[str, Mode]
@@ -85,8 +78,9 @@ class Explainer:
         known = self._found.setdefault(kind, Counter())
         found = {each for each in known or self._elsewhere(kind) if self._explains(each, failure)}
         if not found and not only_known:
-            self._candidates = self._candidates or list(_candidates(failure))
-            found = {each for each in self._candidates if self._explains(each, failure)}
+            self._candidates = self._candidates or list(candidates(failure.case, failure.output))
+            for tier in tiers(self._candidates, failure.case):
+                found = found or {each for each in tier if self._explains(each, failure)}
         if failure.case.mode == "evaluate":  # where there is no gradient to tell the two apart
             found |= {Candidate(each.fault, VALUE) for each in found if each.whole}
         self._failed[kind] += 1
@@ -119,40 +113,6 @@ class Explainer:
             if distance(failure.case, failure.truth, given, dtype) <= 1:
                 return False  # it would not have failed
         return _gives(results, failure)
-
-
-def _candidates(failure: Failure) -> Iterator[Candidate]:
-    """Every candidate that changes a rule which the case comes to, and has something to change."""
-    case, output = failure.case, failure.output
-    if case.free is not None and isinstance(case.expectation, Relations):
-        yield from (Candidate(name, 0) for name in catalogue() if _worthwhile(name, case))
-        return
-    reference, reached = recording()
-    results_of(reference, Tape(Doubles()), case, output)
-    values = msgspec.structs.replace(case, mode="evaluate")
-    right = _bits(results_of(Reference(), Tape(Doubles()), values, output))
-    for name, fault in catalogue().items():
-        if not replaced(fault) & reached:
-            continue
-        yield Candidate(name, 0)
-        wrong = _bits(results_of(fault(), Tape(Doubles()), values, output))
-        if case.mode == "vjp" and (fault.native or wrong != right):  # else there are no two halves
-            for variant in range(1, len(list(variants(fault, case.mode)))):
-                yield Candidate(name, variant)
-
-
-def _worthwhile(name: str, case: Case) -> bool:
-    """Whether to try a fault on a free case; a hundred steps of training cost much, draws little.
-
-    What does not say that it breaks what the case shows is tried on draws alone.
-    """
-    fault = catalogue()[name]
-    cited = set(fault.clauses()) & set(case.clauses)
-    return bool(cited) or (case.operation in _DRAWS and bool(replaced(fault) & _DRAWS))
-
-
-def _bits(results: Results | None) -> object:
-    return results and {place: (n.shape, n.value.tobytes()) for place, n in results.items()}
 
 
 def _numeric(answer: Answer, failure: Failure) -> bool:
