@@ -89,7 +89,7 @@ SELECT = {
     "attention_sublayer": ("attention/sublayer-*", "attention/gradients-three-heads"),
     "block": BLOCK,
     "optimiser": ("optimiser/*",),
-    "training": ("training/one-step", "training/two-steps", "training/used-row-zero"),
+    "training": ("training/one-step", "training/two-steps", "optimiser/clipping-above"),
     "model": ("model/*", "resources/ledger-*", "resources/longer-context"),
     "resources": ("resources/*", "model/registered-*"),
     "construction": (
