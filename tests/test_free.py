@@ -1,4 +1,4 @@
-"""Free cases: shapes without values, relations without allowance, faults tried on what they break."""
+"""Free cases: shapes without values, relations without allowance, faults of what they show."""
 
 from __future__ import annotations
 

@@ -9,17 +9,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from conformance.errors import Problem, SpecificationError
-from conformance.model import (
-    Case,
-    Clause,
-    Erratum,
-    Fact,
-    Operation,
-    Rejection,
-    Relations,
-    Undefined,
-    Values,
-)
+from conformance.model import Case, Clause, Erratum, Fact, Operation, Rejection, Undefined
 from conformance.specification.build import build_case, build_fact
 from conformance.specification.collector import Collector
 from conformance.specification.documents import (
@@ -255,4 +245,4 @@ def _check_sources(sources: tuple[str, ...], collect: Collector, *path: str | in
 
 def _is_twin(case: Case) -> bool:
     """Whether ``case`` is one valid question; its values may be free."""
-    return isinstance(case.expectation, Values | Relations) and set(case.calls) == {""}
+    return not isinstance(case.expectation, Rejection | Undefined) and set(case.calls) == {""}
