@@ -111,6 +111,22 @@ SELECT = {
         "residual/gradients-*",
     ),
     "block": BLOCK,
+    "optimiser": ("optimiser/*",),
+    "training": ("training/one-step", "training/two-steps", "optimiser/clipping-above"),
+    "model": ("model/*", "resources/ledger-*", "resources/longer-context"),
+    "resources": ("resources/*", "model/registered-*"),
+    "construction": (
+        "linear-construction/limit-*",
+        "linear-construction/no-*",
+        "linear-construction/one-*",
+        "linear-construction/splitmix-*",
+        "model/initial-*",
+    ),
+    "construction_seeds": (
+        "linear-construction/seed-19",
+        "linear-construction/without-bias",
+        "model/initial-seeds",
+    ),
 }
 
 

@@ -7,35 +7,36 @@ what the fault gives, and not within the bound of the truth.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
-import msgspec
 import numpy as np
 
 from conformance.frozen import CaseTruth
-from conformance.model import Answer, Case, Mode, Question, Rejection, Relations, Undefined, Verdict
+from conformance.model import Answer, Case, Mode, Question, Rejection, Undefined, Verdict
 from conformance.precision import PRECISIONS
 from conformance.truth.alike import alike
 from conformance.truth.bounds import first_order
-from conformance.truth.candidates import Candidate, results_of
-from conformance.truth.domains import Doubles
+from conformance.truth.candidates import Candidate
 from conformance.truth.evaluate import Results
 from conformance.truth.faults import catalogue
+<<<<<<< HEAD
 from conformance.truth.reference import Reference
 from conformance.truth.reference.initialisation import InitialisationRules
 from conformance.truth.rules import recording, replaced
 from conformance.truth.tape import Node, Tape, Whole
 from conformance.truth.variants import GRADIENT, VALUE, variant_of, variants
+=======
+from conformance.truth.tape import Node, Whole
+from conformance.truth.trials import candidates, tiers
+from conformance.truth.variants import VALUE, variants
+>>>>>>> h-tf
 from conformance.truth.visibility import distance
 
 #: Call and output.
 _Place: TypeAlias = tuple[str, str]
 
-
-#: The rules of drawing numbers.
-_DRAWS = frozenset(vars(InitialisationRules))
 
 #: Operation and mode.
 _Kind: TypeAlias = tuple[str, Mode]
@@ -85,8 +86,9 @@ class Explainer:
         known = self._found.setdefault(kind, Counter())
         found = {each for each in known or self._elsewhere(kind) if self._explains(each, failure)}
         if not found and not only_known:
-            self._candidates = self._candidates or list(_candidates(failure))
-            found = {each for each in self._candidates if self._explains(each, failure)}
+            self._candidates = self._candidates or list(candidates(failure.case, failure.output))
+            for tier in tiers(self._candidates, failure.case):
+                found = found or {each for each in tier if self._explains(each, failure)}
         if failure.case.mode == "evaluate":  # where there is no gradient to tell the two apart
             found |= {Candidate(each.fault, each.variant + VALUE) for each in found if each.whole}
         self._failed[kind] += 1
@@ -121,6 +123,7 @@ class Explainer:
         return _gives(results, failure)
 
 
+<<<<<<< HEAD
 def _candidates(failure: Failure) -> Iterator[Candidate]:
     """Every candidate that changes a rule which the case comes to, and has something to change."""
     case, output = failure.case, failure.output
@@ -161,6 +164,8 @@ def _bits(results: Results | None) -> object:
     return results and {place: (n.shape, n.value.tobytes()) for place, n in results.items()}
 
 
+=======
+>>>>>>> h-tf
 def _numeric(answer: Answer, failure: Failure) -> bool:
     """Whether every output is an array of the dtype that was asked for, or of whole numbers."""
     dtype = np.dtype(failure.verdict.dtype)

@@ -21,13 +21,7 @@ class ClippedByValue(Fault):
     def all_clipped(
         self, gradients: Mapping[str, Node], norm: Node, max_norm: Node
     ) -> dict[str, Node]:
-        return {name: self._cut(gradient, max_norm) for name, gradient in gradients.items()}
-
-    def _cut(self, gradient: Node, limit: Node) -> Node:
-        sign = gradient.tape.domain.sign
-        above = sign((gradient - limit).value) > 0
-        below = sign((gradient + limit).value) < 0
-        return where(np.asarray(above), limit, where(np.asarray(below), -limit, gradient))
+        return {name: _cut(gradient, max_norm) for name, gradient in gradients.items()}
 
 
 class ClippedPerTensor(Fault):
@@ -134,3 +128,10 @@ class FactorAppliedTwice(Fault):
 
     def clipped(self, gradient: Node, factor: Node | None) -> Node:
         return super().clipped(super().clipped(gradient, factor), factor)
+
+
+def _cut(gradient: Node, limit: Node) -> Node:
+    sign = gradient.tape.domain.sign
+    above = sign((gradient - limit).value) > 0
+    below = sign((gradient + limit).value) < 0
+    return where(np.asarray(above), limit, where(np.asarray(below), -limit, gradient))

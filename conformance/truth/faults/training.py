@@ -114,6 +114,7 @@ class HeadNotHeld(Fault):
     """The optimiser was older than the head, and held one that the model no longer has."""
 
     breaks = "TRAIN-ALL-HELD"
+    also = ("TRAIN-FITS",)
     sources = ("C-52",)
     mend = "Build the optimiser after the last layer of the model is in place."
 

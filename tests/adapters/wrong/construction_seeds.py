@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from tests.adapters.training_torch import TrainingTorch
+from tests.adapters.training_torch import DOUBLE, TrainingTorch
 
 
 class HasOneSeed(TrainingTorch):

@@ -1,0 +1,67 @@
+"""Which faults are tried on a case, and which of them first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+
+from conformance.model import Case, Relations
+from conformance.truth.candidates import Candidate, results_of
+from conformance.truth.domains import Doubles
+from conformance.truth.evaluate import Results
+from conformance.truth.faults import catalogue
+from conformance.truth.reference import Reference
+from conformance.truth.reference.initialisation import InitialisationRules
+from conformance.truth.rules import recording, replaced
+from conformance.truth.tape import Tape
+from conformance.truth.variants import variants
+
+#: The rules of drawing numbers.
+_DRAWS = frozenset(vars(InitialisationRules))
+
+
+def candidates(case: Case, output: str) -> Iterator[Candidate]:
+    """Every candidate that changes a rule which the case comes to, and has something to change."""
+    if case.free is not None and isinstance(case.expectation, Relations):
+        yield from (Candidate(name, 0) for name in catalogue() if _worthwhile(name, case))
+        return
+    reference, reached = recording()
+    results_of(reference, Tape(Doubles()), case, output)
+    values = msgspec.structs.replace(case, mode="evaluate")
+    graded = case.mode == "vjp"
+    right = _bits(results_of(Reference(), Tape(Doubles()), values, output)) if graded else None
+    for name, fault in catalogue().items():
+        if not replaced(fault) & reached:
+            continue
+        yield Candidate(name, 0)
+        if not graded:
+            continue
+        wrong = _bits(results_of(fault(), Tape(Doubles()), values, output))
+        if fault.native or wrong != right:  # else there are no two halves
+            for variant in range(1, len(list(variants(fault, case.mode)))):
+                yield Candidate(name, variant)
+
+
+def tiers(found: list[Candidate], case: Case) -> Iterator[list[Candidate]]:
+    """What is tried before what. A training comes to every rule there is, and each trial costs it:
+    mistakes that say that they break what the case shows come first.
+    """
+    shown = set(case.clauses) if case.operation == "train" else set()
+    cited = [each for each in found if shown & set(catalogue()[each.fault].clauses())]
+    yield cited
+    yield [each for each in found if each not in cited]
+
+
+def _worthwhile(name: str, case: Case) -> bool:
+    """Whether to try a fault on a free case; a hundred steps of training cost much, draws little.
+
+    What does not say that it breaks what the case shows is tried on draws alone.
+    """
+    fault = catalogue()[name]
+    cited = set(fault.clauses()) & set(case.clauses)
+    return bool(cited) or (case.operation in _DRAWS and bool(replaced(fault) & _DRAWS))
+
+
+def _bits(results: Results | None) -> object:
+    return results and {place: (n.shape, n.value.tobytes()) for place, n in results.items()}
