@@ -21,17 +21,9 @@ from conformance.truth.bounds import first_order
 from conformance.truth.candidates import Candidate
 from conformance.truth.evaluate import Results
 from conformance.truth.faults import catalogue
-<<<<<<< HEAD
-from conformance.truth.reference import Reference
-from conformance.truth.reference.initialisation import InitialisationRules
-from conformance.truth.rules import recording, replaced
-from conformance.truth.tape import Node, Tape, Whole
-from conformance.truth.variants import GRADIENT, VALUE, variant_of, variants
-=======
 from conformance.truth.tape import Node, Whole
 from conformance.truth.trials import candidates, tiers
 from conformance.truth.variants import VALUE, variants
->>>>>>> h-tf
 from conformance.truth.visibility import distance
 
 #: Call and output.
@@ -123,49 +115,6 @@ class Explainer:
         return _gives(results, failure)
 
 
-<<<<<<< HEAD
-def _candidates(failure: Failure) -> Iterator[Candidate]:
-    """Every candidate that changes a rule which the case comes to, and has something to change."""
-    case, output = failure.case, failure.output
-    if case.free is not None and isinstance(case.expectation, Relations):
-        yield from (Candidate(name, 0) for name in catalogue() if _worthwhile(name, case))
-        return
-    reference, reached = recording()
-    results_of(reference, Tape(Doubles()), case, output)
-    if case.mode == "vjp":
-        values = msgspec.structs.replace(case, mode="evaluate")
-        right = _bits(results_of(Reference(), Tape(Doubles()), values, output))
-    for name, fault in catalogue().items():
-        if not replaced(fault) & reached:
-            continue
-        if fault.reads and case.layout == "contiguous":
-            continue  # memory is the array there
-        for way in variants(fault, case.mode, places=False):
-            yield Candidate(name, way)
-            if fault.reads or case.mode == "evaluate":
-                continue
-            other = variant_of(fault, way, "evaluate")
-            wrong = _bits(results_of(other, Tape(Doubles()), values, output))
-            if fault.native or wrong != right:  # else there are no two halves
-                yield from (Candidate(name, way + place) for place in (VALUE, GRADIENT))
-
-
-def _worthwhile(name: str, case: Case) -> bool:
-    """Whether to try a fault on a free case; a hundred steps of training cost much, draws little.
-
-    What does not say that it breaks what the case shows is tried on draws alone.
-    """
-    fault = catalogue()[name]
-    cited = set(fault.clauses()) & set(case.clauses)
-    return bool(cited) or (case.operation in _DRAWS and bool(replaced(fault) & _DRAWS))
-
-
-def _bits(results: Results | None) -> object:
-    return results and {place: (n.shape, n.value.tobytes()) for place, n in results.items()}
-
-
-=======
->>>>>>> h-tf
 def _numeric(answer: Answer, failure: Failure) -> bool:
     """Whether every output is an array of the dtype that was asked for, or of whole numbers."""
     dtype = np.dtype(failure.verdict.dtype)

@@ -15,7 +15,7 @@ from conformance.truth.reference import Reference
 from conformance.truth.reference.initialisation import InitialisationRules
 from conformance.truth.rules import recording, replaced
 from conformance.truth.tape import Tape
-from conformance.truth.variants import variants
+from conformance.truth.variants import GRADIENT, VALUE, variant_of, variants
 
 #: The rules of drawing numbers.
 _DRAWS = frozenset(vars(InitialisationRules))
@@ -34,13 +34,16 @@ def candidates(case: Case, output: str) -> Iterator[Candidate]:
     for name, fault in catalogue().items():
         if not replaced(fault) & reached:
             continue
-        yield Candidate(name, 0)
-        if not graded:
-            continue
-        wrong = _bits(results_of(fault(), Tape(Doubles()), values, output))
-        if fault.native or wrong != right:  # else there are no two halves
-            for variant in range(1, len(list(variants(fault, case.mode)))):
-                yield Candidate(name, variant)
+        if fault.reads and case.layout == "contiguous":
+            continue  # memory is the array there
+        for way in variants(fault, case.mode, places=False):
+            yield Candidate(name, way)
+            if fault.reads or not graded:
+                continue
+            other = variant_of(fault, way, "evaluate")
+            wrong = _bits(results_of(other, Tape(Doubles()), values, output))
+            if fault.native or wrong != right:  # else there are no two halves
+                yield from (Candidate(name, way + place) for place in (VALUE, GRADIENT))
 
 
 def tiers(found: list[Candidate], case: Case) -> Iterator[list[Candidate]]:

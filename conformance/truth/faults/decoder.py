@@ -117,11 +117,8 @@ class TargetsFedIn(Fault):
     """The token rows of the targets were added to the hidden state of their own places."""
 
     breaks = "LOSS-TARGETS-OUTSIDE"
-<<<<<<< HEAD
-    sources = ("C-83",)
-=======
     also = ("TRAIN-CONFLICT",)
->>>>>>> h-tf
+    sources = ("C-83",)
     mend = "Let the targets enter the cross-entropy alone."
 
     def decoder_loss(

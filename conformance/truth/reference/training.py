@@ -151,13 +151,6 @@ class TrainingRules(DecoderRules, OptimiserRules, InitialisationRules):
         return after
 
     def largest(self, logits: Node) -> np.ndarray:
-<<<<<<< HEAD
-        """The index of the largest logit at each position."""
-        peak = logits.tape.domain.peak(logits.value, np.ones(logits.shape[-1]))
-        # The peak is a double, and may lie above every logit: the nearest one is the largest.
-        below = logits.tape.domain.magnitude(logits.value - logits.tape.domain.from_floats(peak))
-        return np.asarray(np.argmin(below, axis=-1).astype(np.int64))
-=======
         """The index of the first of the largest logits at each position.
 
         Each is compared with each: rounded to a double, the largest may lie above itself.
@@ -165,4 +158,3 @@ class TrainingRules(DecoderRules, OptimiserRules, InitialisationRules):
         values = logits.value
         signs = logits.tape.domain.sign(values[..., :, None] - values[..., None, :])
         return np.asarray(np.argmax(np.all(signs >= 0, axis=-1), axis=-1).astype(np.int64))
->>>>>>> h-tf
