@@ -36,7 +36,8 @@ def digest(root: Path) -> str:
 def _code() -> bytes:
     """A digest of the code that reads; what is loaded of it no longer changes."""
     total = hashlib.sha256()
-    _add(total, PACKAGE, [PACKAGE / "model.py", *(PACKAGE / "specification").glob("*.py")])
+    folders = (PACKAGE / "model", PACKAGE / "specification")
+    _add(total, PACKAGE, [path for folder in folders for path in folder.glob("*.py")])
     return total.digest()
 
 
