@@ -112,5 +112,6 @@ class TrainingRules(DecoderRules, OptimiserRules, InitialisationRules):
     def largest(self, logits: Node) -> np.ndarray:
         """The index of the largest logit at each position."""
         peak = logits.tape.domain.peak(logits.value, np.ones(logits.shape[-1]))
-        rows = logits.tape.domain.sign(logits.value - logits.tape.domain.from_floats(peak))
-        return np.asarray(np.argmax(rows, axis=-1).astype(np.int64))
+        # The peak is a double, which the largest ball may lie above or below.
+        below = logits.tape.domain.magnitude(logits.value - logits.tape.domain.from_floats(peak))
+        return np.asarray(np.argmin(below, axis=-1).astype(np.int64))
