@@ -12,9 +12,12 @@ from conformance.errors import Rejected
 from conformance.model import Call, Combination, Drawn, Less, Relations, Same
 from conformance.specification.tensors import tensor
 from conformance.truth import free
+from conformance.truth.balls import Balls
+from conformance.truth.domains import Doubles
 from conformance.truth.freeze import prove_case, thaw
 from conformance.truth.kills import BEYOND, SEPARATES
 from conformance.truth.reference import Reference
+from conformance.truth.tape import Tape
 from tests.builders import OPERATIONS, case
 
 LINEAR = OPERATIONS["initialize_linear"]
@@ -159,3 +162,12 @@ def test_a_case_that_the_reference_refuses_is_a_problem():
     proven = prove_case(asked(LIMIT, d_in=0), LINEAR)
     assert proven.frozen is None
     assert proven.problems == ["the reference gives no value: the weight would have no rows"]
+
+
+def test_the_largest_logit_is_found_where_no_double_is_equal_to_it():
+    """Over balls as over doubles, whichever way the largest logit rounds."""
+    for third in ("0.1", "0.3", "0.7", "-0.1"):
+        numbers = [[Decimal(third) - 1, Decimal(third)], [Decimal(third), Decimal(third) - 1]]
+        for domain in (Balls(), Doubles()):
+            logits = Tape(domain).leaf(tensor(numbers))
+            assert Reference().largest(logits).tolist() == [1, 0]
