@@ -81,7 +81,10 @@ def _chosen(
     for done, failure in enumerate(ordered, start=1):
         own, dtype = failure.case.operation, failure.verdict.dtype
         parts = [found[part, dtype] for part in evidence.parts(own) if (part, dtype) in found]
-        given = explainer.explanations(failure, only_known=_beyond_one_mistake(parts))
+        # A training whose parts fail fails because of them; it costs too much to try all on it.
+        costly = bool(parts) and failure.case.operation == "train"
+        only_known = costly or _beyond_one_mistake(parts)
+        given = explainer.explanations(failure, only_known=only_known)
         found.setdefault((own, dtype), []).append(given)
         explained[key_of(failure.verdict)] = given
         progress(done, len(failures))

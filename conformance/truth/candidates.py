@@ -18,7 +18,7 @@ from conformance.truth.misread import as_read
 from conformance.truth.native import Native
 from conformance.truth.reference import Reference
 from conformance.truth.tape import Tape
-from conformance.truth.variants import WHOLE, place_of, variant_of
+from conformance.truth.variants import WHOLE, mode_of, place_of, variant_of
 from conformance.truth.visibility import LARGE, SEPARATES, distance
 
 
@@ -44,7 +44,7 @@ class Candidate:
         """The results of ``case`` with the mistake; None where it refuses, or can't be made."""
         native = catalogue()[self.fault].native
         tape = Tape(Native(dtype) if native else Doubles(), remembers=case.free is None)
-        return results_of(self.reference(case.mode), tape, case, output)
+        return results_of(self.reference(mode_of(case)), tape, case, output)
 
 
 @cache

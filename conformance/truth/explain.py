@@ -23,7 +23,7 @@ from conformance.truth.evaluate import Results
 from conformance.truth.faults import catalogue
 from conformance.truth.tape import Node, Whole
 from conformance.truth.trials import candidates, tiers
-from conformance.truth.variants import VALUE, variants
+from conformance.truth.variants import VALUE, mode_of, variants
 from conformance.truth.visibility import distance
 
 #: Call and output.
@@ -74,14 +74,14 @@ class Explainer:
             return frozenset()
         if self._case != failure.case.id:
             self._case, self._results, self._candidates = failure.case.id, {}, []
-        kind = (failure.case.operation, failure.case.mode)
+        kind = (failure.case.operation, mode_of(failure.case))
         known = self._found.setdefault(kind, Counter())
         found = {each for each in known or self._elsewhere(kind) if self._explains(each, failure)}
         if not found and not only_known:
             self._candidates = self._candidates or list(candidates(failure.case, failure.output))
             for tier in tiers(self._candidates, failure.case):
                 found = found or {each for each in tier if self._explains(each, failure)}
-        if failure.case.mode == "evaluate":  # where there is no gradient to tell the two apart
+        if kind[1] == "evaluate":  # where there is no gradient to tell the two apart
             found |= {Candidate(each.fault, each.variant + VALUE) for each in found if each.whole}
         self._failed[kind] += 1
         known.update(found)

@@ -37,6 +37,7 @@ from conformance.truth.evaluate import Impossible
 from conformance.truth.faults import catalogue
 from conformance.truth.kills import Effects, can_tell
 from conformance.truth.prove import Proof, output_of, prove, prove_values
+from conformance.truth.trials import concerned
 
 #: How many of the sharpest kills are kept, for each fault and dtype.
 KEPT_KILLS = 3
@@ -80,7 +81,7 @@ def prove_case(case: Case, operation: Operation) -> ProvenCase:
         result.problems += _about_rejection(case, operation)
     effects = Effects(case, operation, proof, truth)
     for name, fault in catalogue().items():
-        sizes = effects.of(fault)
+        sizes = effects.of(fault) if concerned(name, case) else {}
         if any(sizes.values()):
             result.effects[name] = {str(dtype): size for dtype, size in sizes.items()}
     result.passed_by = effects.passed_by()
@@ -99,7 +100,7 @@ def _prove_free(result: ProvenCase, operation: Operation) -> ProvenCase:
     truth = thaw(result.frozen)
     result.problems += free.problems(case, truth, found)
     for name, fault in catalogue().items():
-        if fault.trivial or set(fault.clauses()) & set(case.clauses):
+        if concerned(name, case):
             sizes = free.effect(case, output, truth, fault)
             if fault.trivial and can_tell(case, truth, fault) and min(sizes.values()) <= 1:
                 result.passed_by = (*result.passed_by, name)

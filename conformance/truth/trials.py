@@ -56,6 +56,17 @@ def tiers(found: list[Candidate], case: Case) -> Iterator[list[Candidate]]:
     yield [each for each in found if each not in cited]
 
 
+def concerned(name: str, case: Case) -> bool:
+    """Whether a fault is tried on a case at all when the specification is proven.
+
+    A training comes to every rule there is, again and again: other cases show what has nothing to
+    do with what it is there for.
+    """
+    fault = catalogue()[name]
+    costly = case.operation == "train" or case.free is not None
+    return not costly or fault.trivial or bool(set(fault.clauses()) & set(case.clauses))
+
+
 def _worthwhile(name: str, case: Case) -> bool:
     """Whether to try a fault on a free case; a hundred steps of training cost much, draws little.
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from conformance.model import Mode
+from conformance.model import Case, Mode
 from conformance.truth.faults import Fault, catalogue
 from conformance.truth.halves import halved
 from conformance.truth.reference import Reference
@@ -44,6 +44,11 @@ WHOLE, VALUE, GRADIENT = range(3)
 def place_of(variant: int) -> int:
     """``WHOLE``, ``VALUE`` or ``GRADIENT``."""
     return variant % len(WHERE)
+
+
+def mode_of(case: Case) -> Mode:
+    """``vjp`` where gradients are taken: a training takes them inside, and gives values."""
+    return "vjp" if case.operation == "train" else case.mode
 
 
 def variants(fault: type[Fault], mode: Mode, places: bool = True) -> Iterator[int]:
