@@ -113,26 +113,23 @@ def test_a_fault_breaks_a_clause_of_the_specification(fault):
 
 @EVERY_FAULT
 def test_a_fault_replaces_rules_of_the_reference(fault):
-    """A method that the reference never calls would be a fault of nothing."""
+    """A method that nothing ever calls would be a fault of nothing."""
     of_its_own = {"reads"}
-    written = {
-        name
-        for base in fault.__mro__
-        if base not in (Fault, *Fault.__mro__)
-        for name, member in vars(base).items()
-        if callable(member) and not name.startswith("_")
-    }
+    methods = {name for name, member in vars(fault).items() if callable(member)}
+    known = set().union(*(dir(base) for base in fault.__bases__))
     assert replaced(fault)
-    assert written - of_its_own <= set(dir(Reference))
+    assert methods - of_its_own <= known
 
 
 @cache
 def outcome(reference, case_id, domain):
     """By call and output: shape and bytes; or the word for a refusal."""
     one = SPECIFICATION.cases[case_id]
+    tape = Tape(domain(), remembers=one.free is None)
+    output = next(iter(SPECIFICATION.operations[one.operation].outputs))
     try:
         with np.errstate(all="ignore"):
-            found = evaluate_case(reference(), Tape(domain()), as_read(reference, one), "y")
+            found = evaluate_case(reference(), tape, as_read(reference, one), output)
     except (Rejected, Impossible) as error:
         return type(error).__name__
     return {key: (node.shape, node.value.tobytes()) for key, node in found.items()}
@@ -142,9 +139,14 @@ def outcome(reference, case_id, domain):
 def test_a_fault_changes_an_answer(fault):
     """Some case is answered otherwise: another value, shape, refusal, or gradient left out."""
     domains = NATIVE if fault.native else (Doubles,)
+    shown = set(fault.clauses())
+    likely_first = sorted(
+        SPECIFICATION.cases.values(),
+        key=lambda one: (not shown & set(one.clauses), one.operation == "train"),
+    )
     assert any(
-        outcome(fault, case_id, domain) != outcome(Reference, case_id, domain)
-        for case_id in SPECIFICATION.cases
+        outcome(fault, one.id, domain) != outcome(Reference, one.id, domain)
+        for one in likely_first
         for domain in domains
     )
 
