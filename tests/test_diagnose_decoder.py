@@ -8,6 +8,8 @@ from conformance.report.causes import root_causes
 from tests.adapters.model_torch import ModelTorch
 from tests.test_diagnose import WRONG_ADAPTERS, failures, judged, names
 
+pytestmark = pytest.mark.exhaustive
+
 #: Cases of whole decoders alone: no part is asked by itself.
 WHOLE = (
     "decoder/two-blocks",

@@ -117,8 +117,9 @@ def test_nothing_is_allowed_beside_a_relation():
     class AlmostZero(Reference):
         """The bias began at the smallest positive double."""
 
-        def initial_bias(self, shape):
-            return np.full(shape, 5e-324)
+        def linear_bias(self, generator, d_out):
+            del generator
+            return np.full(d_out, 5e-324)
 
     assert effect(asked(NO_BIAS), AlmostZero) == {"float64": BEYOND, "float32": BEYOND}
 

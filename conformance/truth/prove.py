@@ -24,8 +24,9 @@ from conformance.truth.tape import Node, Tape, Whole
 #: ``real``, or the dtype of whole numbers.
 ResultDtype: TypeAlias = Literal["real", "int64", "uint64"]
 
-#: How many patterns of random signs the linearity guard tries.
-_PATTERNS = 6
+#: How many patterns of random signs the linearity guard tries, and how many where a computation
+#: has more than ``_LONG`` steps: there one pattern already has more signs than six of the others.
+_PATTERNS, _FEWER, _LONG = 6, 1, 4000
 
 #: How much smaller the second disturbance is than the first.
 _SMALLER = 2.0**-20
@@ -85,7 +86,8 @@ def prove(case: Case, operation: Operation) -> Proof:
         for dtype, bound in largest(alternatives).items():
             bounds[dtype][key] = np.zeros(bound.shape) if key in proof.whole else bound
     for target in precisions:
-        _refuse_where_not_linear(case, output, proof, bounds[target.name], target)
+        patterns = _FEWER if len(ancestry(forms[0].values())) > _LONG else _PATTERNS
+        _refuse_where_not_linear(case, output, proof, bounds[target.name], target, patterns)
     return Proof(proof.values, bounds, proof.whole)
 
 
@@ -110,10 +112,11 @@ def _refuse_where_not_linear(
     proof: Proof,
     bounds: dict[tuple[str, str], np.ndarray],
     target: Precision,
+    patterns: int,
 ) -> None:
     """Make the bound infinite where errors of the size of u have effects that are not linear."""
     seed = zlib.crc32(case.id.encode())
-    for form, pattern in itertools.product(DISTURBED, range(_PATTERNS)):
+    for form, pattern in itertools.product(DISTURBED, range(patterns)):
         large = _disturbed(form, case, output, target, (seed, pattern), 1.0)
         small = _disturbed(form, case, output, target, (seed, pattern), _SMALLER)
         for key, bound in bounds.items():
