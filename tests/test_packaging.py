@@ -58,7 +58,7 @@ def test_the_readmes_commands_are_those_that_are_verified():
     verified = (ROOT / ".ci" / "run").read_text(encoding="utf-8").splitlines()
     for command in (
         "python -m pip install -c constraints.txt -e '.[all]' && conformance run",
-        "python -m pip install -c constraints.txt -e '.[all,test]' && pytest",
+        "python -m pip install -c constraints.txt -e '.[all,test]' && pytest -n 2",
     ):
         assert f"```\n{command}\n```" in readme
         assert command in verified
