@@ -161,7 +161,7 @@ def _check_indices(arguments: Mapping[str, Any]) -> None:
     takes them, from ``embed`` to ``train``.
     """
     given = by_name(arguments)
-    if isinstance(given.get("tokens"), Array):  # not their number
+    if "tokens" in given and not isinstance(given["tokens"], int):  # not their number
         tables = given["token_embedding"], given["position_embedding"]
         check_tokens(np.asarray(given["tokens"]), len(tables[0]), len(tables[1]))
     if "targets" in given:
