@@ -152,6 +152,7 @@ def test_what_has_no_value_is_explained_too(case, line):
     assert line in text(case)
 
 
+@pytest.mark.exhaustive
 def test_every_case_can_be_explained():
     """No case of the specification is beyond explanation (one of each operation, mode and kind)."""
     seen = set()
