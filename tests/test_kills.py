@@ -99,8 +99,10 @@ def test_a_fault_that_changes_nothing_has_no_d(fault, case):
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_the_arithmetic_of_rounding_mistakes_is_honest(dtype):
-    """The reference, computed step by step in either dtype, passes every case."""
+    """The reference, computed step by step in either dtype, passes every case with an output y."""
     for case in SPECIFICATION.cases.values():
+        if "y" not in SPECIFICATION.operations[case.operation].outputs:
+            continue
         if isinstance(case.expectation, Values | Relations) and dtype in case.dtypes:
             assert native_effect(case, "y", TRUTH.of(case), Reference, dtype) <= 1, case.id
 

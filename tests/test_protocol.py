@@ -318,11 +318,14 @@ def test_a_question_travels_without_its_answer():
             assert not word or word not in line
         if isinstance(case.expectation, Values | Relations):
             for proven in truth.of(case).values():
+                if proven.free or proven.dtype != "real":
+                    continue  # nothing is due, or counts that a question may name
                 secrets = [*map(digits, proven.text.flat), *map(repr, proven.bounds[dtype].flat)]
                 given_numbers = numbers_in(message)
                 for secret in secrets:
                     seen += 1
-                    assert len(secret) < 10 or secret in given_numbers or secret not in line
+                    few = len(secret.strip("0.")) < 10  # a short number may be in any question
+                    assert few or secret in given_numbers or secret not in line
     assert seen > 1000
 
 
