@@ -24,6 +24,8 @@ from conformance.specification.parameters import parameters
 from conformance.specification.tensors import tensor
 from tests import builders
 
+pytestmark = pytest.mark.exhaustive
+
 SPEC = load()
 
 
