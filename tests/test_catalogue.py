@@ -85,7 +85,8 @@ def test_a_bug_that_a_case_cites_is_the_mistake_of_a_fault():
     cited = {row for fault in FAULTS.values() for row in fault.sources if row.startswith("BUG-")}
     asked = {row for case in SPECIFICATION.cases.values() for row in case.sources}
     bugs = {row for row in asked if row.startswith("BUG-")}
-    assert bugs - cited <= {
+    assert cited - asked == {"BUG-PAR-06", "BUG-TST-06"}  # of how a model is built and trained
+    assert bugs - cited == {
         "BUG-CE-01", "BUG-CE-02", "BUG-CE-04", "BUG-CE-05", "BUG-EMB-01", "BUG-EMB-02",
         "BUG-EMB-04", "BUG-GELU-05", "BUG-LN-05", "BUG-OPT-08", "BUG-TST-05",
     }  # fmt: skip
