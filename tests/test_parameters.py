@@ -123,6 +123,15 @@ def test_written_blocks_are_counted_by_their_names_and_leave_no_gap():
     )
 
 
+def test_a_block_of_a_large_number_is_refused_without_counting_up_to_it():
+    """As many blocks as names are looked for at most."""
+    far = {"token_embedding": [[1]], "head": [[1]], "blocks.999999999.norm.gamma": [1]}
+    message, path = refusal(far, MODEL)
+    assert message.startswith("there is no parameter 'blocks.999999999.norm.gamma'; there is ")
+    assert len(message) < 1000
+    assert path == ()
+
+
 def test_a_parameter_that_is_no_tensor_is_refused_where_it_breaks():
     """The path leads through the name to the element that doesn't fit."""
     told, path = refusal({**WHOLE, "map.w_1": [[1, 2, 3], [4, 5]]})
@@ -417,6 +426,11 @@ def test_gradients_are_asked_for_by_the_names_of_the_parameters(root):
             "  mode: vjp\n  upstream: {y: [[[1, 2]]]}\n  wrt: [parameters]\n  given:\n"
             + FIRST.replace("      ", "    "),
             "3: cases[0]: wrt names 'parameters', which has no gradient",
+        ),
+        (
+            "  mode: vjp\n  upstream: {y: [[[1, 2]]]}\n  wrt: [attention.w_q]\n  given:\n"
+            + FIRST.replace("      ", "    ").replace("f: 3", "g: 3"),
+            "12: cases[0].given.parameters.fill.sizes: sizes gives d, f",
         ),
         (
             f"  given:\n{FIRST}".replace("      ", "    ")

@@ -149,7 +149,9 @@ def _check_call(
         if set(call.upstream) != set(operation.outputs):
             wanted = ", ".join(operation.outputs)
             collect.add(where[: len(where) - 1], f"mode vjp needs upstream for {wanted}")
-        for name in call.wrt:
+        # What has a gradient can't be told where an argument is malformed, which was noted.
+        understood = all(name in call.given for name in operation.arguments if name in written)
+        for name in call.wrt if understood else ():
             if name not in call.differentiable(operation):
                 collect.add(where[: len(where) - 1], f"wrt names {name!r}, which has no gradient")
     for name in entry.outputs:

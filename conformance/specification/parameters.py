@@ -126,7 +126,8 @@ def _check_names(tensors: dict[str, Tensor], rule: ArgumentRule) -> None:
     if not rule.shapes:
         return  # any names: the operation does the same to all of them
     named = {int(found[1]) for name in tensors if (found := re.match(r"blocks\.(\d+)\.", name))}
-    wanted = expanded(rule, max(named, default=-1) + 1)
+    # Blocks count from 0 without a gap, so there are no more than the names that are written.
+    wanted = expanded(rule, min(max(named, default=-1) + 1, len(tensors)))
     for name in tensors:
         if name not in wanted:
             raise Malformed(f"there is no parameter {name!r}; there is {', '.join(wanted)}")
