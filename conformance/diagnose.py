@@ -34,7 +34,7 @@ from conformance.truth.evidence import (
 from conformance.truth.explain import Explainer, Failure
 from conformance.truth.faults import catalogue
 from conformance.truth.hints import hint
-from conformance.truth.variants import WHERE, place_of
+from conformance.truth.variants import WHERE, is_training, place_of
 
 __all__ = ["Failure", "diagnose"]
 
@@ -82,7 +82,7 @@ def _chosen(
         own, dtype = failure.case.operation, failure.verdict.dtype
         parts = [found[part, dtype] for part in evidence.parts(own) if (part, dtype) in found]
         # A training whose parts fail fails because of them; it costs too much to try all on it.
-        costly = bool(parts) and failure.case.operation == "train"
+        costly = bool(parts) and is_training(failure.case)
         only_known = costly or _beyond_one_mistake(parts)
         given = explainer.explanations(failure, only_known=only_known)
         found.setdefault((own, dtype), []).append(given)

@@ -15,7 +15,7 @@ from conformance.truth.reference import Reference
 from conformance.truth.reference.initialisation import InitialisationRules
 from conformance.truth.rules import recording, replaced
 from conformance.truth.tape import Tape
-from conformance.truth.variants import GRADIENT, VALUE, variant_of, variants
+from conformance.truth.variants import GRADIENT, VALUE, is_training, variant_of, variants
 
 #: The rules of drawing numbers.
 _DRAWS = frozenset(vars(InitialisationRules))
@@ -50,7 +50,7 @@ def tiers(found: list[Candidate], case: Case) -> Iterator[list[Candidate]]:
     """What is tried before what. A training comes to every rule there is, and each trial costs it:
     mistakes that say that they break what the case shows come first.
     """
-    shown = set(case.clauses) if case.operation == "train" else set()
+    shown = set(case.clauses) if is_training(case) else set()
     cited = [each for each in found if shown & set(catalogue()[each.fault].clauses())]
     yield cited
     yield [each for each in found if each not in cited]
@@ -63,7 +63,7 @@ def concerned(name: str, case: Case) -> bool:
     do with what it is there for.
     """
     fault = catalogue()[name]
-    costly = case.operation == "train" or case.free is not None
+    costly = is_training(case) or case.free is not None
     return not costly or fault.trivial or bool(set(fault.clauses()) & set(case.clauses))
 
 

@@ -46,9 +46,14 @@ def place_of(variant: int) -> int:
     return variant % len(WHERE)
 
 
+def is_training(case: Case) -> bool:
+    """Whether the case comes to every rule there is, again and again, gradients included."""
+    return case.operation == "train"
+
+
 def mode_of(case: Case) -> Mode:
     """``vjp`` where gradients are taken: a training takes them inside, and gives values."""
-    return "vjp" if case.operation == "train" else case.mode
+    return "vjp" if is_training(case) else case.mode
 
 
 def variants(fault: type[Fault], mode: Mode, places: bool = True) -> Iterator[int]:
