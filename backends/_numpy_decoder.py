@@ -50,9 +50,8 @@ class NumpyDecoder(NumpyAttention):
         embed, each block in order, the final layer norm, and the head, which has no bias. Raises
         ``Rejected`` as ``embed``, then as ``block``.
         """
-        outputs = self._hidden(tokens, parameters, heads=heads, eps=eps)
-        gamma, beta = parameters["final_norm.gamma"], parameters["final_norm.beta"]
-        return self.linear(self.layer_norm(outputs[-1], gamma, beta, eps=eps), parameters["head"])
+        hidden = self._hidden(tokens, parameters, heads=heads, eps=eps)
+        return self._logits(hidden[-1], parameters, eps=eps)
 
     def decoder_vjp(
         self,
@@ -64,8 +63,21 @@ class NumpyDecoder(NumpyAttention):
         eps: float,
     ) -> Gradients:
         """``upstream [B, T, V]`` -> the gradient of each parameter; raises as the operation."""
-        inputs = self._hidden(tokens, parameters, heads=heads, eps=eps)
-        last = inputs.pop()
+        hidden = self._hidden(tokens, parameters, heads=heads, eps=eps)
+        return self._gradients(upstream, hidden, tokens, parameters, heads=heads, eps=eps)
+
+    def _gradients(
+        self,
+        upstream: Array,
+        hidden: list[Array],
+        tokens: Indices,
+        parameters: Mapping[str, Array],
+        *,
+        heads: int,
+        eps: float,
+    ) -> Gradients:
+        """``upstream [B, T, V]``, what ``_hidden`` gives -> the gradient of each parameter."""
+        *inputs, last = hidden
         gamma, beta = parameters["final_norm.gamma"], parameters["final_norm.beta"]
         normalised = self.layer_norm(last, gamma, beta, eps=eps)
         head = self.linear_vjp(upstream, normalised, parameters["head"])
@@ -142,9 +154,10 @@ class NumpyDecoder(NumpyAttention):
         ignore_index: int,
     ) -> Gradients:
         """``upstream []`` -> the gradient of each parameter; raises as the operation."""
-        logits = self.decoder(tokens, parameters, heads=heads, eps=eps)
-        of_logits = self.cross_entropy_vjp(upstream, logits, targets, ignore_index=ignore_index)
-        return self.decoder_vjp(of_logits["logits"], tokens, parameters, heads=heads, eps=eps)
+        hidden = self._hidden(tokens, parameters, heads=heads, eps=eps)
+        logits = self._logits(hidden[-1], parameters, eps=eps)
+        g = self.cross_entropy_vjp(upstream, logits, targets, ignore_index=ignore_index)["logits"]
+        return self._gradients(g, hidden, tokens, parameters, heads=heads, eps=eps)
 
     def _hidden(
         self, tokens: Indices, parameters: Mapping[str, Array], *, heads: int, eps: float
@@ -155,6 +168,11 @@ class NumpyDecoder(NumpyAttention):
         for each in blocks(p):
             hidden.append(self.block(hidden[-1], each, heads=heads, eps=eps))
         return hidden
+
+    def _logits(self, hidden: Array, parameters: Mapping[str, Array], *, eps: float) -> Array:
+        """``[B, T, d]``, what the last block gave -> ``[B, T, V]``."""
+        gamma, beta = parameters["final_norm.gamma"], parameters["final_norm.beta"]
+        return self.linear(self.layer_norm(hidden, gamma, beta, eps=eps), parameters["head"])
 
 
 def _shifted(logits: Array) -> Array:

@@ -185,11 +185,10 @@ def _phi(x: Array) -> Array:
     (1 + erf(x / sqrt(2))) / 2 is the same number, but for negative x it loses digit after digit
     to cancellation, until below -8.3 it is zero. erfc keeps them and is no worse elsewhere.
     """
-    phi: Array = _PHI(x).astype(x.dtype)
+    scaled = x.astype(np.float64).reshape(-1) / -math.sqrt(2.0)
+    tail = np.fromiter(map(math.erfc, scaled.tolist()), np.float64, count=scaled.size)
+    phi: Array = (0.5 * tail).reshape(x.shape).astype(x.dtype)
     return phi
-
-
-_PHI = np.vectorize(lambda x: 0.5 * math.erfc(-x / math.sqrt(2.0)), otypes=[np.float64])
 
 
 def sum_of_positions(array: Array) -> Array:

@@ -7,8 +7,10 @@ two doubles, so that an error far below one ulp is still measured.
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Iterable, Mapping
 from decimal import Decimal
+from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
@@ -66,25 +68,27 @@ class Proven:
         if self.free:
             self._allow_nothing(frozen.shape, bounds)
             return
-        exact = [Decimal(text) for text in frozen.data]
-        high = [float(value) for value in exact]
-        low = [float(value - Decimal(double)) for value, double in zip(exact, high, strict=True)]
         self.shape = frozen.shape
         self.text = np.array(frozen.data, dtype=object).reshape(frozen.shape)
-        self.high = np.array(high, dtype=np.float64).reshape(frozen.shape)
-        self.low = np.array(low, dtype=np.float64).reshape(frozen.shape)
+        self.high = _doubles(map(float, frozen.data), frozen.shape)
         self.bounds = {
-            dtype: np.array(
-                [np.inf if bound is None else bound for bound in row], dtype=np.float64
-            ).reshape(frozen.shape)
+            dtype: _doubles((math.inf if b is None else b for b in row), frozen.shape)
             for dtype, row in bounds.items()
         }
 
     def _allow_nothing(self, shape: tuple[int, ...], dtypes: Iterable[str]) -> None:
         self.shape = shape
         self.text = np.full(shape, "free", dtype=object)
-        self.high, self.low = np.zeros(shape), np.zeros(shape)
+        self.high = np.zeros(shape)
         self.bounds = {dtype: np.zeros(shape) for dtype in dtypes}
+
+    @cached_property
+    def low(self) -> np.ndarray:
+        """What the values are beyond ``high``, as doubles."""
+        if self.free:
+            return np.zeros(self.shape)
+        pairs = zip(self.text.reshape(-1), self.high.reshape(-1).tolist(), strict=True)
+        return _doubles((float(Decimal(t) - Decimal(high)) for t, high in pairs), self.shape)
 
     def error(self, got: np.ndarray) -> np.ndarray:
         """How far ``got``, of the same shape, is from the values, to far below one ulp."""
@@ -93,6 +97,11 @@ class Proven:
         pairs = zip(got.reshape(-1).tolist(), self.text.reshape(-1), strict=True)
         differences = [abs(int(number) - int(text)) for number, text in pairs]
         return np.array(differences, dtype=np.float64).reshape(self.shape)
+
+
+def _doubles(numbers: Iterable[float], shape: tuple[int, ...]) -> np.ndarray:
+    """``numbers``, which must be as many as ``shape`` has elements, as an array."""
+    return np.array(list(numbers), dtype=np.float64).reshape(shape)
 
 
 #: By (call, output).

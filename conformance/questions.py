@@ -74,7 +74,7 @@ def _rounded(numbers: Sequence[Number], dtype: str) -> np.ndarray:
     A double on the way changes the float32 only where it lies midway between two of them: any
     other lies on the same side of every midpoint as its number.
     """
-    doubles = np.array([float(number) for number in numbers], dtype=np.float64)
+    doubles = np.fromiter(map(float, numbers), np.float64, count=len(numbers))
     if dtype == "float64":
         return doubles
     with np.errstate(all="ignore"):

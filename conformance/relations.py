@@ -67,8 +67,7 @@ def measure(relation: Relation, outputs: Outputs, truth: CaseTruth, dtype: Dtype
 
 
 def _identical(relation: Same, outputs: Outputs) -> Measured:
-    where = parse_index(relation.where)
-    left, right = (np.asarray(outputs[key][where]) for key in (relation.left, relation.right))
+    left, right = (np.asarray(part) for part in _where(relation, outputs))
     name = dotted(*relation.left)
     if left.tobytes() == right.tobytes():
         return Measured(0.0, output=name)
@@ -199,12 +198,16 @@ def _sides(
     relation: Same | Differ, outputs: Outputs, truth: CaseTruth, dtype: Dtype
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Both outputs as doubles and the sum of their bounds, where the relation looks."""
-    where = parse_index(relation.where)
-    left, right = (
-        np.asarray(outputs[key][where], dtype=np.float64) for key in (relation.left, relation.right)
-    )
-    allowed = truth[relation.left].bounds[dtype][where] + truth[relation.right].bounds[dtype][where]
-    return left, right, np.asarray(allowed)
+    left, right = (np.asarray(part, dtype=np.float64) for part in _where(relation, outputs))
+    keys = (relation.left, relation.right)
+    bounds = _where(relation, {key: truth[key].bounds[dtype] for key in keys})
+    return left, right, np.asarray(bounds[0] + bounds[1])
+
+
+def _where(relation: Same | Differ, arrays: Outputs) -> tuple[Any, Any]:
+    """The parts of both sides that the relation compares."""
+    left, right = (parse_index(side) for side in relation.where)
+    return arrays[relation.left][left], arrays[relation.right][right]
 
 
 def _unknown(allowed: np.ndarray) -> Measured:

@@ -32,8 +32,18 @@ def test_same_allows_both_bounds():
 
 def test_same_looks_only_where_it_says():
     """A slice restricts a relation."""
-    relation = Same(left=A, right=B, where="[:1]")
+    relation = Same(left=A, right=B, where=("[:1]", "[:1]"))
     assert ratio(relation, [1.0, 2.0], [1.0, 99.0]) == 0.0
+
+
+def test_same_and_differ_may_look_at_two_places():
+    """A permutation: the left output reversed is the right one, with its own bounds."""
+    bounds = {A: proven(["1", "2"], [0.25, 0.5]), B: proven(["2", "1"], [0.25, 0.125])}
+    assert ratio(Same(left=A, right=B, where=("[::-1]", "")), [1.0, 2.0], [2.0, 1.0]) == 0.0
+    assert ratio(Same(left=A, right=B, where=("", "[::-1]")), [1.0, 2.0], [1.0, 2.5]) == 2.0
+    apart = Differ(left=A, right=B, where=("[::-1]", ""))
+    assert ratio(apart, [1.0, 2.0], [2.0, 0.625], bounds) == 1.0
+    assert ratio(apart, [1.0, 2.0], [2.0, 1.0], bounds) == math.inf
 
 
 def test_identical_compares_bits():

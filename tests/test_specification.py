@@ -371,6 +371,15 @@ PLANTED = {
         "  calls:\n    a: {x: {from: b.y}}\n    b: {x: [1]}\n  relate:\n  - {same: y}\n",
         "8: cases[0].calls.a.x.from: 'b.y' is not call.output of an earlier call",
     ),
+    "a where of three sides": (
+        CALLS + "    b: {x: [2, 3]}\n  relate:\n  - {same: y, where: ['[0]', '[0]', '[1]']}\n",
+        "11: cases[0].relate[0].where: where is a slice, or two: one for each side",
+    ),
+    "a gradient at an output": (
+        CALLS + "    b: {x: {from: a.y}}\n  mode: vjp\n  upstream: {y: [1, 1]}\n"
+        "  relate:\n  - {differ: [a.x, b.x]}\n",
+        "9: cases[0].calls.b.x.from: a gradient is asked of written arguments, not of outputs",
+    ),
     "a source of no list": (
         "  given: {x: [1]}\n  sources: [X-000-01]\n",
         "8: cases[0].sources: 'X-000-01' is no source id, such as B-000-01",

@@ -25,6 +25,8 @@ class Clause(msgspec.Struct, frozen=True, kw_only=True):
     sources: tuple[str, ...] = ()
     decision: str | None = None
     unseparated: str | None = None
+    file: str = ""
+    line: int = 0
 
 
 class Call(msgspec.Struct, frozen=True, kw_only=True):

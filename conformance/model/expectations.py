@@ -34,11 +34,14 @@ class Undefined(msgspec.Struct, frozen=True, kw_only=True, tag=True):
 
 
 class Same(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """Two outputs agree within their two bounds, or in every bit."""
+    """Two outputs agree within their two bounds, or in every bit.
+
+    ``where`` has a slice for each side, so that a permutation can be said.
+    """
 
     left: tuple[str, str]
     right: tuple[str, str]
-    where: str = ""
+    where: tuple[str, str] = ("", "")
     identical: bool = False
 
 
@@ -47,7 +50,7 @@ class Differ(msgspec.Struct, frozen=True, kw_only=True, tag=True):
 
     left: tuple[str, str]
     right: tuple[str, str]
-    where: str = ""
+    where: tuple[str, str] = ("", "")
 
 
 class Combination(msgspec.Struct, frozen=True, kw_only=True, tag=True):

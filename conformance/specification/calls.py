@@ -55,6 +55,8 @@ def _call(
     given: dict[str, Any] = {}
     for name, value in written.items():
         with collect.at(*where, name):
+            if entry.mode == "vjp" and _is_from(value):
+                raise Malformed("a gradient is asked of written arguments, not of outputs", "from")
             given[name] = _given(value, name, operation, earlier)
     upstream: dict[str, Tensor] = {}
     for name, value in entry.upstream.items():
@@ -63,6 +65,11 @@ def _call(
     call = Call(given=given, upstream=upstream, outputs=entry.outputs)
     wrt = (entry.wrt or call.differentiable(operation)) if entry.mode == "vjp" else ()
     return msgspec.structs.replace(call, wrt=wrt)
+
+
+def _is_from(value: Any) -> bool:
+    """Whether ``value`` is ``{from: call.output}``."""
+    return isinstance(value, dict) and set(value) == {"from"}
 
 
 def _given(value: Any, name: str, operation: Operation, earlier: dict[str, Call]) -> Any:
@@ -76,7 +83,7 @@ def _given(value: Any, name: str, operation: Operation, earlier: dict[str, Call]
         if not isinstance(value, wanted) or (rule.kind != "flag" and isinstance(value, bool)):
             raise Malformed(f"{name} is one {rule.kind}, not {value!r}")
         return Decimal(value) if rule.kind == "real" else value
-    if isinstance(value, dict) and set(value) == {"from"}:
+    if _is_from(value):
         call, _, output = str(value["from"]).partition(".")
         if call not in earlier or output not in operation.outputs:
             raise Malformed(f"{value['from']!r} is not call.output of an earlier call", "from")

@@ -110,7 +110,12 @@ class _Loader:
             if entry is None or file is None:
                 continue
             _check_sources(entry.sources, collect, "clauses", position)
-            clause = Clause(document=file.document, **msgspec.structs.asdict(entry))
+            clause = Clause(
+                document=file.document,
+                file=collect.document.file,
+                line=collect.document.line(("clauses", position)),
+                **msgspec.structs.asdict(entry),
+            )
             self.keep(self.clauses, clause, collect, "clauses", position)
         self.problems.extend(collect.problems)
 

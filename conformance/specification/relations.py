@@ -43,17 +43,17 @@ def parse_relation(
     unknown = set(written) - {kind} - _KEYS[kind]
     if unknown:
         raise Malformed(f"unknown key {min(unknown)!r}", min(unknown))
-    where = str(written.get("where", ""))
-    parse_index(where)
     subject = written[kind]
     if kind in {"same", "differ"}:
         left, right = _pair(subject, calls, results)
+        sides = _sides(written.get("where", ""))
         if kind == "differ":
-            return Differ(left=left, right=right, where=where)
+            return Differ(left=left, right=right, where=sides)
         identical = written.get("identical", False)
         if not isinstance(identical, bool):
             raise Malformed("identical is true or false", "identical")
-        return Same(left=left, right=right, where=where, identical=identical)
+        return Same(left=left, right=right, where=sides, identical=identical)
+    where = _slice(written.get("where", ""))
     if kind == "combination":
         return _combination(subject, written, where, calls, results)
     if kind == "drawn":
@@ -99,6 +99,21 @@ def _drawn(
         raise Malformed("needs normal: the deviation, or uniform: the limit")
     distribution: Any = "normal" if "normal" in written else "uniform"
     return Drawn(term=term, distribution=distribution, size=size)
+
+
+def _sides(written: Any) -> tuple[str, str]:
+    """One slice for both sides, or one for each."""
+    if not isinstance(written, list):
+        return (_slice(written), _slice(written))
+    if len(written) != 2:
+        raise Malformed("where is a slice, or two: one for each side", "where")
+    return (_slice(written[0]), _slice(written[1]))
+
+
+def _slice(written: Any) -> str:
+    text = str(written)
+    parse_index(text)
+    return text
 
 
 def _pair(

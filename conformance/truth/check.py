@@ -60,8 +60,7 @@ def _about_clauses(specification: Specification) -> Iterable[Problem]:
     cited = {clause for case in cases for clause in case.clauses}
     for clause in specification.clauses.values():
         if clause.id not in cited:
-            file = f"spec/clauses/{clause.document}.yaml"
-            yield Problem(file, 0, clause.id, "no case or fact shows this clause")
+            yield Problem(clause.file, clause.line, clause.id, "no case or fact shows this clause")
 
 
 def _about_files(specification: Specification, truth: Truth) -> Iterable[Problem]:

@@ -94,8 +94,8 @@ def _relation(case: Case, relation: Relation, proof: Proof, truth: CaseTruth) ->
     with precision():
         match relation:
             case Same(left=left, right=right, where=where):
-                index = parse_index(where)
-                sides = [np.asarray(proof.values[key][index]) for key in (left, right)]
+                keyed = zip((left, right), where, strict=True)
+                sides = [np.asarray(proof.values[key][parse_index(part)]) for key, part in keyed]
                 if sides[0].shape != sides[1].shape or not sides[0].size:
                     return [f"relate: same of shapes {[list(side.shape) for side in sides]}"]
                 difference = np.asarray(sides[0] - sides[1])

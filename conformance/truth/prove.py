@@ -115,10 +115,13 @@ def _refuse_where_not_linear(
     patterns: int,
 ) -> None:
     """Make the bound infinite where errors of the size of u have effects that are not linear."""
-    seed = zlib.crc32(case.id.encode())
+    crc = zlib.crc32(case.id.encode())
+    errors = {form: _allowed_errors(form, case, output, target) for form in DISTURBED}
     for form, pattern in itertools.product(DISTURBED, range(patterns)):
-        large = _disturbed(form, case, output, target, (seed, pattern), 1.0)
-        small = _disturbed(form, case, output, target, (seed, pattern), _SMALLER)
+        large, small = (
+            _disturbed(form, case, output, _Signs(errors[form], (crc, pattern), scale))
+            for scale in (1.0, _SMALLER)
+        )
         for key, bound in bounds.items():
             if key in proof.whole:
                 continue
@@ -129,31 +132,42 @@ def _refuse_where_not_linear(
             bound[~(deviation <= LINEARITY * bound)] = np.inf
 
 
+def _allowed_errors(
+    form: type[Reference], case: Case, output: str, target: Precision
+) -> list[np.ndarray]:
+    """What each step of ``form`` may add, in the order in which the steps are taken."""
+    allowed: list[np.ndarray] = []
+
+    def note(node: Node) -> np.ndarray:
+        allowance = node.allowance(target)
+        allowed.append(np.where(np.isfinite(allowance), allowance, 0.0))
+        return np.zeros(node.shape)
+
+    with np.errstate(all="ignore"):
+        evaluate_case(form(), Tape(Doubles(), note), case, output)
+    return allowed
+
+
 def _disturbed(
-    form: type[Reference],
-    case: Case,
-    output: str,
-    target: Precision,
-    seed: tuple[int, int],
-    scale: float,
+    form: type[Reference], case: Case, output: str, disturb: Callable[[Node], np.ndarray]
 ) -> dict[tuple[str, str], np.ndarray]:
-    """The values when every node is off by its allowance, times ``scale``, with random signs."""
+    """The values as balls when every step is off by what ``disturb`` says."""
     with precision():
-        tape = Tape(Balls(), _signs(target, seed, scale))
         try:
-            results = evaluate_case(form(), tape, case, output)
+            results = evaluate_case(form(), Tape(Balls(), disturb), case, output)
         except Impossible as error:  # the reference itself fits, so its disturbance does too
             raise AssertionError(case.id) from error
         return {key: node.value for key, node in results.items()}
 
 
-def _signs(target: Precision, seed: tuple[int, int], scale: float) -> Callable[[Node], np.ndarray]:
-    generator = np.random.default_rng(seed)
+class _Signs:
+    """Each step is off by its allowed error, times ``scale``, with signs drawn from ``seed``."""
 
-    def disturb(node: Node) -> np.ndarray:
-        allowance = node.allowance(target) * scale
-        known = np.where(np.isfinite(allowance), allowance, 0.0)
-        signs = generator.integers(0, 2, node.shape) * 2 - 1
-        return Balls().from_floats(signs * known)
+    def __init__(self, allowed: list[np.ndarray], seed: tuple[int, int], scale: float) -> None:
+        self._errors = iter(allowed)
+        self._scale = scale
+        self._generator = np.random.default_rng(seed)
 
-    return disturb
+    def __call__(self, node: Node) -> np.ndarray:
+        signs = self._generator.integers(0, 2, node.shape) * 2 - 1
+        return Balls().from_floats(signs * (next(self._errors) * self._scale))

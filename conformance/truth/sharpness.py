@@ -61,10 +61,10 @@ def about_clauses(
         if not by and clause.unseparated is None:
             message = "no case that cites it separates a fault that breaks it"
             hint = "write such a case or fault, or say why there is none under unseparated"
-            yield Problem("faults", 0, clause.id, f"{message}: {hint}")
+            yield Problem(clause.file, clause.line, clause.id, f"{message}: {hint}")
         if by and clause.unseparated is not None:
             message = f"says that no fault breaks it (unseparated), but {by[0]} does"
-            yield Problem("faults", 0, clause.id, message)
+            yield Problem(clause.file, clause.line, clause.id, message)
         for name, fault in faults.items():
             if by and clause.id in fault.clauses() and name not in by:
                 message = f"breaks {clause.id}, but no case that cites that clause separates it"

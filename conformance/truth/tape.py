@@ -18,6 +18,7 @@ Numerical Algorithms", 2nd ed., section 3.1).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from functools import lru_cache
@@ -243,7 +244,7 @@ class Node:
     def rows(self) -> Node:
         """All leading axes as one: ``[..., d]`` as ``[n, d]``."""
         width = self.shape[-1]
-        count = int(np.prod(self.shape[:-1], dtype=np.int64))
+        count = math.prod(self.shape[:-1])
         return self.reshape((count, width))
 
     def with_rule(self, operands: tuple[Node, ...], rule: Pullback) -> Node:
@@ -414,7 +415,7 @@ def add_up(a: Node, axis: int | tuple[int, ...], *, keepdims: bool = False) -> N
     """The sum over ``axis``."""
     axes = tuple(sorted(x % a.ndim for x in ((axis,) if isinstance(axis, int) else axis)))
     kept = tuple(1 if x in axes else size for x, size in enumerate(a.shape))
-    terms = int(np.prod([a.shape[x] for x in axes], dtype=np.int64))
+    terms = math.prod(a.shape[x] for x in axes)
 
     def pullback(g: Node) -> tuple[Node]:
         batch = _batch(g, value.shape)
