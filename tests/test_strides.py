@@ -126,7 +126,9 @@ def test_a_failure_says_how_the_arguments_lay():
 @pytest.mark.parametrize("name", ["strides-ignored", "storage-read-from-start", "offset-ignored"])
 def test_a_mistake_of_layout_changes_no_contiguous_question(name, dtype):
     """As a backend it is right wherever memory is the array."""
-    (report,) = conformance.run([f"fault:{name}"], dtypes=[dtype])
+    laid_out = {case.family for case in SPECIFICATION.cases.values() if case.layout != "contiguous"}
+    select = [f"{family}/*" for family in sorted(laid_out)]
+    (report,) = conformance.run([f"fault:{name}"], select=select, dtypes=[dtype])
     failed = {verdict.case for verdict in report.verdicts if verdict.verdict == "fail"}
     assert failed
     assert all(SPECIFICATION.cases[case].layout != "contiguous" for case in failed)
