@@ -221,7 +221,7 @@ def init(file: Path, base: str | None) -> None:
 @_spec_option
 def faults(missed: bool, as_json: bool, spec: Path) -> int:
     """List every known mistake, and which cases reject it: D by family and dtype."""
-    from conformance.truth import matrix as kills
+    from conformance.truth.effects import matrix as kills
 
     found = kills.matrix(spec)
     gaps = kills.missed(found)
@@ -244,7 +244,7 @@ def check(quick: bool, spec: Path) -> None:
     """Prove the specification: its figures and relations, its truth, its kill of every fault."""
     from conformance import terminal
     from conformance.specification import load
-    from conformance.truth.check import check as check_specification
+    from conformance.truth.checking.check import check as check_specification
 
     specification = load(spec)
     with terminal.progress() as progress:
@@ -268,7 +268,7 @@ def freeze(families: tuple[str, ...], spec: Path) -> None:
     """
     from conformance import terminal
     from conformance.specification import load
-    from conformance.truth.freeze import prove_all, write
+    from conformance.truth.checking.freeze import prove_all, write
 
     specification = load(spec)
     known = {case.family for case in specification.cases.values()}

@@ -17,11 +17,10 @@ import msgspec
 from conformance.model import Diagnosis, Operation, Rejection, Undefined, Verdict
 from conformance.specification import Specification
 from conformance.specification import load as load_specification
-from conformance.truth import signature
-from conformance.truth.candidates import Candidate
-from conformance.truth.choose import choose
-from conformance.truth.evaluate import by_name
-from conformance.truth.evidence import (
+from conformance.truth.diagnosis import signature
+from conformance.truth.diagnosis.candidates import Candidate
+from conformance.truth.diagnosis.choose import choose
+from conformance.truth.diagnosis.evidence import (
     LIKELY,
     Evidence,
     Explained,
@@ -31,10 +30,11 @@ from conformance.truth.evidence import (
     group,
     key_of,
 )
-from conformance.truth.explain import Explainer, Failure
+from conformance.truth.diagnosis.explain import Explainer, Failure
+from conformance.truth.diagnosis.hints import hint
+from conformance.truth.diagnosis.variants import WHERE, is_training, place_of
 from conformance.truth.faults import catalogue
-from conformance.truth.hints import hint
-from conformance.truth.variants import WHERE, is_training, place_of
+from conformance.truth.proof.evaluate import by_name
 
 __all__ = ["Failure", "diagnose"]
 

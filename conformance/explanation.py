@@ -28,14 +28,14 @@ from conformance.model import (
 from conformance.questions import question
 from conformance.report.text import failure_text
 from conformance.specification import Specification
-from conformance.truth.balls import NotProven, decimal
+from conformance.truth.arithmetic.balls import NotProven, decimal
+from conformance.truth.checking.freeze import freeze_case, thaw
 from conformance.truth.derivation import Step, derive, worth_showing
-from conformance.truth.evaluate import Impossible
+from conformance.truth.effects.kills import SEPARATES, Effects
+from conformance.truth.effects.misread import as_read
 from conformance.truth.faults import Fault, catalogue
-from conformance.truth.freeze import freeze_case, thaw
-from conformance.truth.kills import SEPARATES, Effects
-from conformance.truth.misread import as_read
-from conformance.truth.prove import Proof, prove, prove_values
+from conformance.truth.proof.evaluate import Impossible
+from conformance.truth.proof.prove import Proof, prove, prove_values
 
 #: Digits shown of a quantity, and elements shown of a tensor, before the rest is left out.
 _DIGITS = 12

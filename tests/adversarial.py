@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from conformance.model import Call, Given, Parameters, Tensor
-from conformance.truth.balls import Balls, precision
-from conformance.truth.prove import Proof, output_of, prove
+from conformance.truth.arithmetic.balls import Balls, precision
+from conformance.truth.proof.prove import Proof, output_of, prove
 from tests.builders import OPERATIONS, case
 
 WIDTHS = (1, 2, 3, 5, 8, 16, 33)

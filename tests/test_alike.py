@@ -10,11 +10,11 @@ import pytest
 from conformance.frozen import FrozenTensor, Proven
 from conformance.model import Differ, Drawn, Less, Relations
 from conformance.specification.tensors import tensor
-from conformance.truth.alike import alike
-from conformance.truth.balls import Balls, precision
-from conformance.truth.domains import Doubles
+from conformance.truth.arithmetic.balls import Balls, precision
+from conformance.truth.arithmetic.domains import Doubles
+from conformance.truth.arithmetic.tape import Tape
+from conformance.truth.diagnosis.alike import alike
 from conformance.truth.reference import Reference
-from conformance.truth.tape import Tape
 from tests.builders import case
 
 WEIGHT = ("", "weight")

@@ -7,10 +7,11 @@ import pytest
 
 from conformance.model import Tensor
 from conformance.precision import PRECISIONS
-from conformance.truth.balls import Balls
-from conformance.truth.domains import Doubles
-from conformance.truth.functions import erf, erfc, exp, sqrt
-from conformance.truth.tape import Tape, take
+from conformance.truth.arithmetic.balls import Balls
+from conformance.truth.arithmetic.domains import Doubles
+from conformance.truth.arithmetic.functions import erf, erfc, exp, sqrt
+from conformance.truth.arithmetic.nodes import take
+from conformance.truth.arithmetic.tape import Tape
 
 DOUBLE, SINGLE = PRECISIONS["float64"], PRECISIONS["float32"]
 

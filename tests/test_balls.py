@@ -5,7 +5,7 @@ from decimal import Decimal
 import flint
 import pytest
 
-from conformance.truth.balls import NotProven, decimal, precision, proven
+from conformance.truth.arithmetic.balls import NotProven, decimal, precision, proven
 
 
 def test_digits_of_a_ball_are_proven():

@@ -8,15 +8,15 @@ import pytest
 
 from conformance.model import Tensor
 from conformance.precision import PRECISIONS
-from conformance.truth.balls import Balls, decimal, precision
-from conformance.truth.bounds import INFLATION, first_order, largest
-from conformance.truth.domains import Doubles
-from conformance.truth.evaluate import evaluate_case
-from conformance.truth.forms import FORMS
-from conformance.truth.functions import sqrt
-from conformance.truth.prove import prove
+from conformance.truth.arithmetic.balls import Balls, decimal, precision
+from conformance.truth.arithmetic.domains import Doubles
+from conformance.truth.arithmetic.functions import sqrt
+from conformance.truth.arithmetic.tape import Tape
+from conformance.truth.proof.bounds import INFLATION, first_order, largest
+from conformance.truth.proof.evaluate import evaluate_case
+from conformance.truth.proof.forms import FORMS
+from conformance.truth.proof.prove import prove
 from conformance.truth.reference import Reference
-from conformance.truth.tape import Tape
 from tests.builders import OPERATIONS, call, case
 
 DTYPES = pytest.mark.parametrize("dtype", PRECISIONS)

@@ -18,15 +18,15 @@ from conformance.layout import SPEC
 from conformance.model import Relations, Values
 from conformance.precision import DTYPES
 from conformance.specification import load
-from conformance.truth import matrix
-from conformance.truth.domains import Doubles
-from conformance.truth.evaluate import Impossible, evaluate_case
+from conformance.truth.arithmetic.domains import Doubles
+from conformance.truth.arithmetic.tape import Tape
+from conformance.truth.effects import matrix
+from conformance.truth.effects.misread import as_read
+from conformance.truth.effects.rules import RULES, recording, replaced
 from conformance.truth.faults import catalogue
 from conformance.truth.faults.gelu import Relu
-from conformance.truth.misread import as_read
+from conformance.truth.proof.evaluate import Impossible, evaluate_case
 from conformance.truth.reference import Reference
-from conformance.truth.rules import RULES, recording, replaced
-from conformance.truth.tape import Tape
 
 FAULTS = catalogue()
 SPECIFICATION = load()
@@ -272,7 +272,8 @@ def test_a_kill_that_is_not_sharp_enough_is_none(monkeypatch, capsys, tmp_path):
 def test_the_matrix_needs_no_oracle():
     """The frozen kills are enough: python-flint stays unloaded."""
     code = (
-        "import sys; from conformance.layout import SPEC; from conformance.truth import matrix; "
+        "import sys; from conformance.layout import SPEC; "
+        "from conformance.truth.effects import matrix; "
         "list(matrix.lines(matrix.matrix(SPEC))); sys.exit('flint' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

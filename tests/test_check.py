@@ -12,8 +12,8 @@ from conformance import cli
 from conformance.errors import SpecificationError
 from conformance.layout import SPEC
 from conformance.specification import load
-from conformance.truth.check import check
-from conformance.truth.freeze import prove_all, prove_case, write
+from conformance.truth.checking.check import check
+from conformance.truth.checking.freeze import prove_all, prove_case, write
 
 GIVEN = "  given: {x: [1, 3], gamma: [1, 1], beta: [0, 0], eps: 1e-5}\n"
 RIGHT = "[-0.9999950000374996875027344, 0.9999950000374996875027344]"
@@ -336,7 +336,7 @@ def test_kills_that_are_not_those_of_the_faults_are_found(tmp_path, monkeypatch)
     """The frozen kills are proven too: their size to one percent, and that their case exists."""
     root = small(tmp_path / "spec", {"layer_norm": {"right": GIVEN}})
     proven = freeze(root)
-    monkeypatch.setattr("conformance.truth.freeze.prove_all", lambda *_: iter(proven))
+    monkeypatch.setattr("conformance.truth.checking.freeze.prove_all", lambda *_: iter(proven))
     path = root / "truth" / "layer-norm.json"
     whole = json.loads(path.read_text())
 

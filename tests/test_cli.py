@@ -597,7 +597,11 @@ def test_reaching_a_backend_loads_nothing_that_knows_the_answer():
     assert not any(name.startswith(hidden) for name in found)
     found = loaded(program=program.format("conformance.judge"))
     assert not any(name.startswith(("conformance.truth", "conformance.harness")) for name in found)
-    found = loaded(program=program.format("conformance.truth.freeze, conformance.truth.check"))
+    found = loaded(
+        program=program.format(
+            "conformance.truth.checking.freeze, conformance.truth.checking.check"
+        )
+    )
     assert not any(name.startswith("conformance.harness") for name in found)
 
 

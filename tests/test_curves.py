@@ -8,9 +8,9 @@ import pytest
 from conformance import Answer
 from conformance.answers import AnswerFile
 from conformance.curves import COLUMNS
-from conformance.truth.balls import Balls, precision
+from conformance.truth.arithmetic.balls import Balls, precision
+from conformance.truth.arithmetic.tape import Tape
 from conformance.truth.reference import Reference
-from conformance.truth.tape import Tape
 
 TRAINED = Answer(
     outputs={

@@ -22,14 +22,14 @@ from conformance.model import Answer, Diagnosis, Verdict
 from conformance.questions import question
 from conformance.report.causes import root_causes
 from conformance.specification import load
-from conformance.truth import signature
-from conformance.truth.candidates import Candidate
-from conformance.truth.choose import choose
-from conformance.truth.evidence import LIKELY, Evidence, deepest_first, group
+from conformance.truth.diagnosis import signature
+from conformance.truth.diagnosis.candidates import Candidate
+from conformance.truth.diagnosis.choose import choose
+from conformance.truth.diagnosis.evidence import LIKELY, Evidence, deepest_first, group
+from conformance.truth.diagnosis.fitted import fitted_epsilon
+from conformance.truth.diagnosis.hints import hint
+from conformance.truth.diagnosis.variants import variants
 from conformance.truth.faults import catalogue
-from conformance.truth.fitted import fitted_epsilon
-from conformance.truth.hints import hint
-from conformance.truth.variants import variants
 from tests.builders import OPERATIONS, proven
 
 SPECIFICATION = load()

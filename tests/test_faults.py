@@ -17,9 +17,13 @@ from conformance.frozen import Truth
 from conformance.layout import SPEC
 from conformance.model import Values
 from conformance.specification import load
-from conformance.truth.balls import Balls, precision
-from conformance.truth.domains import Doubles
-from conformance.truth.evaluate import Impossible, evaluate_case
+from conformance.truth.arithmetic.balls import Balls, precision
+from conformance.truth.arithmetic.domains import Doubles
+from conformance.truth.arithmetic.native import Native
+from conformance.truth.arithmetic.tape import Tape
+from conformance.truth.effects.misread import as_read
+from conformance.truth.effects.rules import replaced
+from conformance.truth.effects.visibility import native_effect
 from conformance.truth.faults import Fault, catalogue
 from conformance.truth.faults.gelu import NegativeSideCut, Relu, TanhGelu
 from conformance.truth.faults.layer_norm import (
@@ -36,12 +40,8 @@ from conformance.truth.faults.linear import (
 from conformance.truth.faults.linear_shapes import RankOneLifted
 from conformance.truth.faults.rounding import OnePassVariance
 from conformance.truth.faults.trivial import ZerosReturned
-from conformance.truth.misread import as_read
-from conformance.truth.native import Native
+from conformance.truth.proof.evaluate import Impossible, evaluate_case
 from conformance.truth.reference import Reference
-from conformance.truth.rules import replaced
-from conformance.truth.tape import Tape
-from conformance.truth.visibility import native_effect
 from tests.builders import call, case
 
 SPECIFICATION = load()

@@ -11,13 +11,13 @@ import pytest
 from conformance.errors import Rejected
 from conformance.model import Call, Combination, Drawn, Less, Relations, Same
 from conformance.specification.tensors import tensor
-from conformance.truth import free
-from conformance.truth.balls import Balls
-from conformance.truth.domains import Doubles
-from conformance.truth.freeze import prove_case, thaw
-from conformance.truth.kills import BEYOND, SEPARATES
+from conformance.truth.arithmetic.balls import Balls
+from conformance.truth.arithmetic.domains import Doubles
+from conformance.truth.arithmetic.tape import Tape
+from conformance.truth.checking import free
+from conformance.truth.checking.freeze import prove_case, thaw
+from conformance.truth.effects.kills import BEYOND, SEPARATES
 from conformance.truth.reference import Reference
-from conformance.truth.tape import Tape
 from tests.builders import OPERATIONS, case
 
 LINEAR = OPERATIONS["initialize_linear"]

@@ -14,20 +14,20 @@ from conformance.layout import SPEC
 from conformance.model import Rejection, Relations, Undefined, Values
 from conformance.precision import DTYPES, PRECISIONS
 from conformance.specification import load
-from conformance.truth import sharpness
-from conformance.truth.balls import Balls, precision
-from conformance.truth.evaluate import Impossible, evaluate_case
+from conformance.truth.arithmetic.balls import Balls, precision
+from conformance.truth.arithmetic.native import Native
+from conformance.truth.arithmetic.reverse import adjoints
+from conformance.truth.arithmetic.tape import Tape
+from conformance.truth.checking import sharpness
+from conformance.truth.checking.freeze import ProvenCase, prove_case
+from conformance.truth.effects.kills import Effects
+from conformance.truth.effects.visibility import BEYOND, native_effect
 from conformance.truth.faults import catalogue
+from conformance.truth.faults._pieces import gradient_where, logistic, narrowed, where
 from conformance.truth.faults.gelu import Relu
-from conformance.truth.freeze import ProvenCase, prove_case
-from conformance.truth.kills import Effects
-from conformance.truth.native import Native
-from conformance.truth.pieces import gradient_where, logistic, narrowed, where
-from conformance.truth.prove import Proof, output_of
+from conformance.truth.proof.evaluate import Impossible, evaluate_case
+from conformance.truth.proof.prove import Proof, output_of
 from conformance.truth.reference import Reference
-from conformance.truth.reverse import adjoints
-from conformance.truth.tape import Tape
-from conformance.truth.visibility import BEYOND, native_effect
 
 SPECIFICATION = load()
 TRUTH = Truth(SPEC / "truth")

@@ -10,11 +10,11 @@ import pytest
 from conformance.errors import Rejected
 from conformance.model import Call, Case, Tensor, Values
 from conformance.specification import load
-from conformance.truth.balls import Balls, precision
-from conformance.truth.domains import Doubles
-from conformance.truth.evaluate import evaluate_case
+from conformance.truth.arithmetic.balls import Balls, precision
+from conformance.truth.arithmetic.domains import Doubles
+from conformance.truth.arithmetic.tape import Tape
+from conformance.truth.proof.evaluate import evaluate_case
 from conformance.truth.reference import Reference
-from conformance.truth.tape import Tape
 
 OPERATIONS = load().operations
 EPS = Decimal("1e-5")

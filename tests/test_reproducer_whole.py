@@ -9,8 +9,8 @@ from conformance import reproducer
 from conformance.listing import heading
 from conformance.model import Call, Case, Values
 from conformance.specification import load
-from conformance.truth.freeze import freeze_case, thaw
-from conformance.truth.prove import prove
+from conformance.truth.checking.freeze import freeze_case, thaw
+from conformance.truth.proof.prove import prove
 
 SPEC = load()
 CASE = Case(

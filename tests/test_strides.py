@@ -26,8 +26,8 @@ from conformance.strides import (
     read_without_offset,
     read_without_strides,
 )
+from conformance.truth.effects.misread import question_as_read
 from conformance.truth.faults.memory import StridesIgnored
-from conformance.truth.misread import question_as_read
 from conformance.truth.reference import Reference
 
 SPECIFICATION = load()

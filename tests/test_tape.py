@@ -8,11 +8,12 @@ import pytest
 
 from conformance.model import Tensor
 from conformance.precision import PRECISIONS
-from conformance.truth.balls import Balls, precision
-from conformance.truth.domains import Doubles
-from conformance.truth.functions import erf, erfc, exp, sqrt
-from conformance.truth.reverse import adjoints, ancestry
-from conformance.truth.tape import Leaf, Tape, scatter, stack, take
+from conformance.truth.arithmetic.balls import Balls, precision
+from conformance.truth.arithmetic.domains import Doubles
+from conformance.truth.arithmetic.functions import erf, erfc, exp, sqrt
+from conformance.truth.arithmetic.nodes import scatter, stack, take
+from conformance.truth.arithmetic.reverse import adjoints, ancestry
+from conformance.truth.arithmetic.tape import Leaf, Tape
 
 #: A central difference over balls errs by about the square of its step, 2^-120.
 STEP = flint.arb(2) ** -60

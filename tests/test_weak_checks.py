@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from conformance.truth.domains import Doubles
-from conformance.truth.evaluate import evaluate
+from conformance.truth.arithmetic.domains import Doubles
+from conformance.truth.arithmetic.tape import Tape
 from conformance.truth.faults import catalogue
+from conformance.truth.proof.evaluate import evaluate
 from conformance.truth.reference import Reference
-from conformance.truth.tape import Tape
 from tests.builders import OPERATIONS
 
 FAULTS = catalogue()

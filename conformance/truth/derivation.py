@@ -10,12 +10,13 @@ from typing import Any
 import numpy as np
 
 from conformance.model import Case, Operation
-from conformance.truth.balls import Balls, precision
-from conformance.truth.evaluate import evaluate_case
-from conformance.truth.prove import output_of
+from conformance.truth.arithmetic.balls import Balls, precision
+from conformance.truth.arithmetic.nodes import Node
+from conformance.truth.arithmetic.tape import Tape
+from conformance.truth.effects.rules import RULES
+from conformance.truth.proof.evaluate import evaluate_case
+from conformance.truth.proof.prove import output_of
 from conformance.truth.reference import Reference
-from conformance.truth.rules import RULES
-from conformance.truth.tape import Node, Tape
 
 
 @dataclass

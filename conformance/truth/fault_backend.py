@@ -9,13 +9,13 @@ import numpy as np
 
 from conformance.errors import Rejected, UsageError
 from conformance.model import Answer, Description, Question
-from conformance.truth.domains import Domain, Doubles
-from conformance.truth.evaluate import Impossible, evaluate_question
+from conformance.truth.arithmetic.domains import Domain, Doubles
+from conformance.truth.arithmetic.native import Native
+from conformance.truth.arithmetic.tape import Tape, Whole
+from conformance.truth.effects.misread import question_as_read
+from conformance.truth.effects.rules import RULES
 from conformance.truth.faults import Fault, catalogue
-from conformance.truth.misread import question_as_read
-from conformance.truth.native import Native
-from conformance.truth.rules import RULES
-from conformance.truth.tape import Tape, Whole
+from conformance.truth.proof.evaluate import Impossible, evaluate_question
 
 
 class FaultBackend:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from conformance.truth.arithmetic.functions import sqrt
+from conformance.truth.arithmetic.nodes import Node, take
 from conformance.truth.faults import Fault
-from conformance.truth.functions import sqrt
-from conformance.truth.tape import Node, take
 
 # -------------------------------------------------------------------------------------- the scale
 

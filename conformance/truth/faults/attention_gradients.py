@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from conformance.truth.arithmetic.nodes import Node
 from conformance.truth.faults import Fault
-from conformance.truth.tape import Node
 
 
 class ScoreGradientUnscaled(Fault):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from conformance.truth.arithmetic.nodes import Node
 from conformance.truth.faults import Fault
-from conformance.truth.pieces import gradient_where, number, where
-from conformance.truth.tape import Node
+from conformance.truth.faults._pieces import gradient_where, number, where
 
 
 class MaskForgotten(Fault):

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeAlias
 
+from conformance.truth.arithmetic.nodes import Node, take
 from conformance.truth.faults import Fault
 from conformance.truth.reference import Reference
-from conformance.truth.tape import Node, take
 
 _Step: TypeAlias = Callable[[Node], Node]
 

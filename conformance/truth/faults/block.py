@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from conformance.truth.arithmetic.nodes import Node
 from conformance.truth.faults import Fault
-from conformance.truth.pieces import average
+from conformance.truth.faults._pieces import average
 from conformance.truth.reference import Reference
-from conformance.truth.tape import Node
 
 _Step: TypeAlias = Callable[[Node], Node]
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from conformance.truth.arithmetic.nodes import Node
 from conformance.truth.faults import Fault
 from conformance.truth.faults.block import Assembled, Steps
-from conformance.truth.tape import Node
 
 
 class BranchesDetached(Assembled, Fault):

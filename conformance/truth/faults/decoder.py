@@ -6,10 +6,10 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from conformance.truth.arithmetic.functions import sqrt
+from conformance.truth.arithmetic.nodes import Node, take
 from conformance.truth.faults import Fault
-from conformance.truth.functions import sqrt
-from conformance.truth.pieces import average
-from conformance.truth.tape import Node, take
+from conformance.truth.faults._pieces import average
 
 # ------------------------------------------------------------------------------------- the head
 

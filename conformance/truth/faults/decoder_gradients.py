@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from conformance.truth.arithmetic.nodes import Node
 from conformance.truth.faults import Fault
-from conformance.truth.tape import Node
 
 Blocks = Sequence[Mapping[str, Node]]
 

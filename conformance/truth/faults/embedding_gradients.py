@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import numpy as np
 
+from conformance.truth.arithmetic.nodes import Node, scatter, take
 from conformance.truth.faults import Fault
-from conformance.truth.tape import Node, scatter, take
 
 
 class TokenGradientOverwritten(Fault):

@@ -7,9 +7,9 @@ from typing import TypeGuard
 
 import numpy as np
 
+from conformance.truth.arithmetic.nodes import Node
 from conformance.truth.faults import Fault
-from conformance.truth.pieces import where
-from conformance.truth.tape import Node
+from conformance.truth.faults._pieces import where
 
 
 class TokenRankAccepted(Fault):

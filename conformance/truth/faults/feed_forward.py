@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from conformance.truth.arithmetic.nodes import Node
+from conformance.truth.arithmetic.reverse import adjoints
 from conformance.truth.faults import Fault
-from conformance.truth.pieces import average
-from conformance.truth.reverse import adjoints
-from conformance.truth.tape import Node
+from conformance.truth.faults._pieces import average
 
 
 class ActivationForgotten(Fault):

@@ -7,12 +7,12 @@ from decimal import Decimal
 
 import numpy as np
 
+from conformance.truth.arithmetic.functions import erf, exp
+from conformance.truth.arithmetic.nodes import Node
+from conformance.truth.diagnosis.halves import halved
 from conformance.truth.faults import Fault
-from conformance.truth.functions import erf, exp
-from conformance.truth.halves import halved
-from conformance.truth.pieces import logistic, number
+from conformance.truth.faults._pieces import logistic, number
 from conformance.truth.reference import Reference
-from conformance.truth.tape import Node
 
 
 def _tanh_argument(x: Node) -> Node:

@@ -6,10 +6,10 @@ from decimal import Decimal
 
 import numpy as np
 
+from conformance.truth.arithmetic.functions import sqrt
+from conformance.truth.arithmetic.nodes import Node
 from conformance.truth.faults import Fault
-from conformance.truth.functions import sqrt
-from conformance.truth.pieces import number
-from conformance.truth.tape import Node
+from conformance.truth.faults._pieces import number
 
 # ------------------------------------------------------------------------------ mean and variance
 

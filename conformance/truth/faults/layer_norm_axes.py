@@ -5,9 +5,9 @@ Each leaves alone what has no such axis: an input of rank one has no positions t
 
 from __future__ import annotations
 
+from conformance.truth.arithmetic.nodes import Node
 from conformance.truth.faults import Fault
-from conformance.truth.pieces import average
-from conformance.truth.tape import Node
+from conformance.truth.faults._pieces import average
 
 
 class StatisticsOverTime(Fault):

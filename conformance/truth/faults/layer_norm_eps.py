@@ -7,10 +7,10 @@ from decimal import Decimal
 
 import numpy as np
 
+from conformance.truth.arithmetic.functions import sqrt
+from conformance.truth.arithmetic.nodes import Node
 from conformance.truth.faults import Fault
-from conformance.truth.functions import sqrt
-from conformance.truth.pieces import number, where
-from conformance.truth.tape import Node
+from conformance.truth.faults._pieces import number, where
 
 
 class EpsOneThousandth(Fault):

@@ -10,12 +10,12 @@ from collections.abc import Callable
 
 import numpy as np
 
+from conformance.truth.arithmetic.nodes import Node, take
+from conformance.truth.diagnosis.halves import halved
 from conformance.truth.faults import Fault
+from conformance.truth.faults._pieces import average
 from conformance.truth.faults.layer_norm import EpsForgotten, SampleVariance
-from conformance.truth.halves import halved
-from conformance.truth.pieces import average
 from conformance.truth.reference import Reference
-from conformance.truth.tape import Node, take
 
 
 class MeanTermForgotten(Fault):

@@ -6,9 +6,9 @@ are no features, and don't count.
 
 from __future__ import annotations
 
+from conformance.truth.arithmetic.nodes import Node
 from conformance.truth.faults import Fault
 from conformance.truth.reference import Reference
-from conformance.truth.tape import Node
 
 _MEND = "Divide by the number of features, and leave padded lanes out of the sum of squares."
 

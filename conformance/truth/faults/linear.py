@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from conformance.truth.arithmetic.nodes import Node, take
 from conformance.truth.faults import Fault
-from conformance.truth.pieces import average
+from conformance.truth.faults._pieces import average
 from conformance.truth.reference import Reference
-from conformance.truth.tape import Node, take
 
 # ------------------------------------------------------------------------------------ the weight
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from conformance.errors import Rejected
+from conformance.truth.arithmetic.nodes import Node, take
 from conformance.truth.faults import Fault
-from conformance.truth.tape import Node, take
 
 # -------------------------------------------------------------------------------- what comes back
 

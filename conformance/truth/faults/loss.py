@@ -6,10 +6,10 @@ from decimal import Decimal
 
 import numpy as np
 
+from conformance.truth.arithmetic.functions import log
+from conformance.truth.arithmetic.nodes import Node, take
 from conformance.truth.faults import Fault
-from conformance.truth.functions import log
-from conformance.truth.pieces import number, where
-from conformance.truth.tape import Node, take
+from conformance.truth.faults._pieces import number, where
 
 
 class LossNegated(Fault):

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import numpy as np
 
+from conformance.truth.arithmetic.nodes import Node
 from conformance.truth.faults import Fault
-from conformance.truth.tape import Node
 
 
 class LossGradientNegated(Fault):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from conformance.truth.arithmetic.functions import log
+from conformance.truth.arithmetic.nodes import Node, take
 from conformance.truth.faults import Fault
-from conformance.truth.functions import log
-from conformance.truth.tape import Node, take
 
 #: A target that none is: nothing is left out.
 _NONE = int(np.iinfo(np.int64).min)

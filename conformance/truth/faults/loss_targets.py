@@ -6,9 +6,9 @@ import math
 
 import numpy as np
 
+from conformance.truth.arithmetic.nodes import Node
 from conformance.truth.faults import Fault
 from conformance.truth.faults.embedding_ids import whole_numbers
-from conformance.truth.tape import Node
 
 
 class TargetShapeAccepted(Fault):

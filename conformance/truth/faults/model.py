@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from conformance.truth.arithmetic.nodes import Node
 from conformance.truth.faults import Fault
-from conformance.truth.tape import Node
 
 Shapes = dict[str, list[int]]
 Sizes = dict[str, int]

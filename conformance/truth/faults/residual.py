@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from conformance.truth.arithmetic.nodes import Node, take
 from conformance.truth.faults import Fault
-from conformance.truth.pieces import average
-from conformance.truth.tape import Node, take
+from conformance.truth.faults._pieces import average
 
 # -------------------------------------------------------------------------------- the addition
 

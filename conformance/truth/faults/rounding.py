@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from conformance.truth.arithmetic.nodes import Node
 from conformance.truth.faults import Fault
-from conformance.truth.pieces import narrowed, through_float16
-from conformance.truth.tape import Node
+from conformance.truth.faults._pieces import narrowed, through_float16
 
 
 class OnePassVariance(Fault):

@@ -6,10 +6,10 @@ from decimal import Decimal
 
 import numpy as np
 
+from conformance.truth.arithmetic.functions import exp, log
+from conformance.truth.arithmetic.nodes import Node
 from conformance.truth.faults import Fault
-from conformance.truth.functions import exp, log
-from conformance.truth.pieces import gradient_where, number
-from conformance.truth.tape import Node
+from conformance.truth.faults._pieces import gradient_where, number
 
 #: More digits than any bound can see.
 _LN_2 = Decimal("0.693147180559945309417232121458176568")

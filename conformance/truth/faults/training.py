@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
+from conformance.truth.arithmetic.nodes import Node
 from conformance.truth.faults import Fault
-from conformance.truth.tape import Node
 
 ByName = Mapping[str, Node]
 Moments = dict[str, tuple[Node, Node]]

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from conformance.truth.evaluate import Impossible, by_name
+from conformance.truth.arithmetic.nodes import Node, take
 from conformance.truth.faults import Fault
-from conformance.truth.tape import Node, take
+from conformance.truth.proof.evaluate import Impossible, by_name
 
 _MEND = "Look whether the computation is reached at all, and whether its result is returned."
 

@@ -15,8 +15,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from conformance.truth.arithmetic.nodes import Node
 from conformance.truth.reference.training import TrainingRules
-from conformance.truth.tape import Node
 
 __all__ = ["Reference"]
 

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 import numpy as np
 
 from conformance.errors import Rejected
-from conformance.truth.functions import exp, sqrt
+from conformance.truth.arithmetic.functions import exp, sqrt
+from conformance.truth.arithmetic.nodes import Node
 from conformance.truth.reference.feed_forward import FeedForwardRules
-from conformance.truth.tape import Node
 
 
 class AttentionRules(FeedForwardRules):

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from conformance.errors import Rejected
+from conformance.truth.arithmetic.nodes import Node, scatter, take
 from conformance.truth.reference.loss import LossRules
-from conformance.truth.tape import Node, scatter, take
 
 
 class DecoderRules(LossRules):

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from conformance.errors import Rejected
-from conformance.truth.functions import erf
+from conformance.truth.arithmetic.functions import erf
+from conformance.truth.arithmetic.nodes import Node
 from conformance.truth.reference.linear import LinearRules
 from conformance.truth.reference.normalisation import NormalisationRules
-from conformance.truth.tape import Node
 
 
 class FeedForwardRules(LinearRules, NormalisationRules):

@@ -8,8 +8,8 @@ import numpy as np
 
 from conformance.errors import Rejected
 from conformance.specification.tensors import splitmix64
+from conformance.truth.arithmetic.nodes import Node
 from conformance.truth.reference.resources import ConfigurationRules
-from conformance.truth.tape import Node
 
 
 class InitialisationRules(ConfigurationRules):

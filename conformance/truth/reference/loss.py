@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from conformance.errors import Rejected
-from conformance.truth.functions import log
+from conformance.truth.arithmetic.functions import log
+from conformance.truth.arithmetic.nodes import Node, take
 from conformance.truth.reference.attention import AttentionRules
-from conformance.truth.tape import Node, take
 
 
 class LossRules(AttentionRules):

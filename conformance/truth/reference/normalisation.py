@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from conformance.truth.functions import sqrt
-from conformance.truth.tape import Node
+from conformance.truth.arithmetic.functions import sqrt
+from conformance.truth.arithmetic.nodes import Node
 
 
 class NormalisationRules:

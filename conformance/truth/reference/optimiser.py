@@ -8,8 +8,8 @@ from decimal import Decimal
 import numpy as np
 
 from conformance.model import Tensor
-from conformance.truth.functions import sqrt
-from conformance.truth.tape import Node
+from conformance.truth.arithmetic.functions import sqrt
+from conformance.truth.arithmetic.nodes import Node
 
 #: Added to the norm by the clipping of the documents' code, so that zero gradients do no harm.
 _MARGIN = Tensor(shape=(), data=(Decimal("1e-6"),))

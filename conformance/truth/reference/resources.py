@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from conformance.errors import Rejected
-from conformance.truth.tape import Node
+from conformance.truth.arithmetic.nodes import Node
 
 
 class ResourceRules:

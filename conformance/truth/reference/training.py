@@ -8,11 +8,11 @@ from typing import Any, cast
 
 import numpy as np
 
+from conformance.truth.arithmetic.nodes import Node, stack
+from conformance.truth.arithmetic.reverse import adjoints
 from conformance.truth.reference.decoder import DecoderRules
 from conformance.truth.reference.initialisation import InitialisationRules
 from conformance.truth.reference.optimiser import OptimiserRules
-from conformance.truth.reverse import adjoints
-from conformance.truth.tape import Node, stack
 
 #: Nodes by the name of a parameter.
 ByName = Mapping[str, Node]

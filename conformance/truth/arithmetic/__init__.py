@@ -1,0 +1,1 @@
+"""Numbers and their roundings: doubles or proven balls, on a tape that gives derivatives."""

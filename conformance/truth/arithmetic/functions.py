@@ -1,0 +1,56 @@
+"""The functions of a tape, element by element; their accuracy is explained in ``nodes``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from conformance.truth.arithmetic.domains import Function
+from conformance.truth.arithmetic.nodes import Factor, Node
+
+
+def _unary(function: Function, a: Node, factor: Factor, derivative: Callable[[Node], Node]) -> Node:
+    with np.errstate(all="ignore"):
+        value = a.tape.domain.apply(function, a.value)
+    node = Node(value, (a,), lambda g: (g * derivative(node),), factor=factor, steps=1)
+    return node
+
+
+def sqrt(a: Node) -> Node:
+    """The square root, to 1 ulp."""
+    with np.errstate(all="ignore"):
+        value = a.tape.domain.apply("sqrt", a.value)
+
+    def pullback(g: Node) -> tuple[Node]:
+        # The root of an exact zero has no slope, and needs none: the zero can't be off.
+        flat = a.zero()
+        if not flat.any():
+            return (g / (root + root),)
+        kept = a.tape.floats((~flat).astype(np.float64))
+        return (g * kept / (root + root + (1 - kept)),)
+
+    root = Node(value, (a,), pullback, factor=2.0, steps=1, zero=a.zero)
+    return root
+
+
+def exp(a: Node) -> Node:
+    """The exponential, to (3 + 2|t|) ulp."""
+    return _unary("exp", a, 2 * (3 + 2 * a.magnitude()), lambda y: y)
+
+
+def log(a: Node) -> Node:
+    """The natural logarithm, to 5 ulp."""
+    with np.errstate(all="ignore"):
+        value = a.tape.domain.apply("log", a.value)
+    return Node(value, (a,), lambda g: (g / a,), factor=10.0, steps=1)
+
+
+def erf(a: Node) -> Node:
+    """The error function, to 5 ulp."""
+    return _unary("erf", a, 10.0, lambda _: exp(-(a * a)) * a.tape.constant("two_over_sqrt_pi"))
+
+
+def erfc(a: Node) -> Node:
+    """The complementary error function, to 16 ulp."""
+    return _unary("erfc", a, 32.0, lambda _: -(exp(-(a * a)) * a.tape.constant("two_over_sqrt_pi")))

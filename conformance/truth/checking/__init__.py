@@ -1,0 +1,1 @@
+"""Holds the specification to the oracle: what is frozen, claimed and rejected."""

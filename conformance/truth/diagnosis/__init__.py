@@ -1,0 +1,1 @@
+"""Whether a mistake explains what a backend answered, and what can be said if none does."""

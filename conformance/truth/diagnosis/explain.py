@@ -1,0 +1,204 @@
+"""Whether a fault gives the answers that came.
+
+A fault explains an answer when the answer lies within the bound, plus the fault's own bound, of
+what the fault gives, and not within the bound of the truth.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+
+from conformance.frozen import CaseTruth
+from conformance.model import Answer, Case, Mode, Question, Rejection, Undefined, Verdict
+from conformance.precision import PRECISIONS
+from conformance.truth.arithmetic.nodes import Node
+from conformance.truth.arithmetic.tape import Whole
+from conformance.truth.diagnosis.alike import alike
+from conformance.truth.diagnosis.candidates import Candidate
+from conformance.truth.diagnosis.trials import candidates, tiers
+from conformance.truth.diagnosis.variants import VALUE, mode_of, variants
+from conformance.truth.effects.visibility import distance
+from conformance.truth.faults import catalogue
+from conformance.truth.proof.bounds import first_order
+from conformance.truth.proof.evaluate import Results
+
+#: Call and output.
+_Place: TypeAlias = tuple[str, str]
+
+
+#: Operation and mode.
+_Kind: TypeAlias = tuple[str, Mode]
+
+
+@dataclass(frozen=True)
+class Failure:
+    """What is needed to explain one failing verdict; ``output`` names that of the operation."""
+
+    verdict: Verdict
+    case: Case
+    truth: CaseTruth | None
+    questions: Mapping[str, Question]
+    answers: Mapping[str, Answer]
+
+    @property
+    def output(self) -> str:
+        """The name of the operation's output."""
+        question = next(iter(self.questions.values()))
+        return next(iter(question.outputs or question.upstream))
+
+
+class Explainer:
+    """Looks for explanations failure by failure. What explains failures of the same operation and
+    mode is tried first, then what explains most of those of another; what one case gives is kept
+    for its other dtype.
+    """
+
+    def __init__(self) -> None:
+        self._failed: Counter[_Kind] = Counter()
+        self._found: dict[_Kind, Counter[Candidate]] = {}
+        self._case = ""
+        self._results: dict[tuple[Candidate, str], Results | None] = {}
+        self._candidates: list[Candidate] = []
+
+    def explanations(self, failure: Failure, *, only_known: bool = False) -> frozenset[Candidate]:
+        """The candidates that give the answers of ``failure``.
+
+        Where some that are tried first explain it, no others are looked for; with ``only_known``
+        in no case.
+        """
+        if not all(_numeric(answer, failure) for answer in failure.answers.values()):
+            return frozenset()
+        if self._case != failure.case.id:
+            self._case, self._results, self._candidates = failure.case.id, {}, []
+        kind = (failure.case.operation, mode_of(failure.case))
+        known = self._found.setdefault(kind, Counter())
+        found = {each for each in known or self._elsewhere(kind) if self._explains(each, failure)}
+        if not found and not only_known:
+            self._candidates = self._candidates or list(candidates(failure.case, failure.output))
+            for tier in tiers(self._candidates, failure.case):
+                found = found or {each for each in tier if self._explains(each, failure)}
+        if kind[1] == "evaluate":  # where there is no gradient to tell the two apart
+            found |= {Candidate(each.fault, each.variant + VALUE) for each in found if each.whole}
+        self._failed[kind] += 1
+        known.update(found)
+        return frozenset(found)
+
+    def _elsewhere(self, kind: _Kind) -> set[Candidate]:
+        """The faults, in every variant, that explain at least half of the failures of a kind."""
+        faults = {
+            candidate.fault
+            for other, counts in self._found.items()
+            for candidate, count in counts.items()
+            if 2 * count >= self._failed[other]
+        }
+        return {
+            Candidate(name, variant)
+            for name in faults
+            for variant in variants(catalogue()[name], kind[1])
+        }
+
+    def _explains(self, candidate: Candidate, failure: Failure) -> bool:
+        native = catalogue()[candidate.fault].native
+        dtype = failure.verdict.dtype
+        key = (candidate, dtype if native else "")
+        if key not in self._results:
+            self._results[key] = candidate.results(failure.case, failure.output, dtype)
+        results = self._results[key]
+        if results is not None and failure.truth:
+            given = {place: node.value for place, node in results.items()}
+            if distance(failure.case, failure.truth, given, dtype) <= 1:
+                return False  # it would not have failed
+        return _gives(results, failure)
+
+
+def _numeric(answer: Answer, failure: Failure) -> bool:
+    """Whether every output is an array of the dtype that was asked for, or of whole numbers."""
+    dtype = np.dtype(failure.verdict.dtype)
+    return all(
+        isinstance(value, np.ndarray) and (value.dtype == dtype or value.dtype.kind in "iu")
+        for value in answer.outputs.values()
+    )
+
+
+def _gives(results: Results | None, failure: Failure) -> bool:
+    """Whether every answer of the failure is what came of a fault, and one is not the truth."""
+    refused = any(answer.status == "rejected" for answer in failure.answers.values())
+    must_refuse = isinstance(failure.case.expectation, Rejection | Undefined)
+    if results is None:
+        return refused and not must_refuse
+    if any(answer.status != "outputs" for answer in failure.answers.values()):
+        return False
+    got = {
+        (call, name): value
+        for call, answer in failure.answers.items()
+        for name, value in answer.outputs.items()
+    }
+    if failure.case.free is not None and not must_refuse:
+        given = {place: node.value for place, node in results.items()}
+        return alike(failure.case, failure.truth or {}, given, got, failure.verdict.dtype)
+    if {place: node.shape for place, node in results.items()} != {
+        place: value.shape for place, value in got.items()
+    }:
+        return False
+    if not all(_near(node, got[place], failure, place) for place, node in results.items()):
+        return False
+    if not all(_within(node, got[place], failure, place) for place, node in results.items()):
+        return False
+    absent = got.keys() != (failure.truth or {}).keys()  # a gradient that is due did not come
+    return must_refuse or absent or not all(_true(got[place], failure, place) for place in got)
+
+
+def _error(
+    node: Node, got: np.ndarray, failure: Failure, place: _Place
+) -> tuple[np.ndarray, np.ndarray, float]:
+    """How far ``got`` is from what the fault gives, the bound of the truth there, and a hundredth
+    of the fault's largest value. NaN matches NaN, infinity matches infinity.
+    """
+    if isinstance(node, Whole) or got.dtype.kind in "iu":
+        same = isinstance(node, Whole) and np.array_equal(node.numbers, got)
+        return np.full(got.shape, 0.0 if same else np.inf), np.zeros(got.shape), 0.0
+    dtype = failure.verdict.dtype
+    proven = (failure.truth or {}).get(place)
+    fits = proven is not None and proven.shape == node.shape
+    bound = proven.bounds[dtype] if proven is not None and fits else np.zeros(node.shape)
+    with np.errstate(all="ignore"):
+        value = node.value.astype(dtype)
+        alike = (value == got) | (np.isnan(value) & np.isnan(got))
+        error = np.abs(got.astype(np.float64) - node.value.astype(np.float64))
+        scale = np.max(np.abs(node.value), initial=0.0, where=np.isfinite(node.value))
+    return np.where(alike, 0.0, error), bound, 0.01 * float(scale)
+
+
+def _near(node: Node, got: np.ndarray, failure: Failure, place: _Place) -> bool:
+    """Whether ``got`` is about what the fault gives; a larger bound of its own explains nothing."""
+    error, bound, limit = _error(node, got, failure, place)
+    return bool(np.all(error <= bound + limit))
+
+
+def _within(node: Node, got: np.ndarray, failure: Failure, place: _Place) -> bool:
+    """Whether ``got`` is within bound + the fault's own bound of what the fault gives.
+
+    The fault's own bound is costly, so it is computed only where it decides.
+    """
+    error, bound, limit = _error(node, got, failure, place)
+    if np.all(error <= bound):
+        return True
+    try:
+        own = first_order(node, [PRECISIONS[failure.verdict.dtype]])[failure.verdict.dtype]
+    except (ValueError, IndexError):  # shapes that only the fault accepts have no derivative
+        return False
+    return bool(np.all(error <= bound + np.minimum(own, limit)))
+
+
+def _true(got: np.ndarray, failure: Failure, place: _Place) -> bool:
+    proven = (failure.truth or {}).get(place)
+    if proven is None or proven.shape != got.shape:
+        return False
+    with np.errstate(all="ignore"):
+        error = proven.error(got)
+    return bool(np.all(error <= proven.bounds[failure.verdict.dtype]))

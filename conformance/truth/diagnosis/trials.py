@@ -1,0 +1,81 @@
+"""Which faults are tried on a case, and which of them first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+
+from conformance.model import Case, Relations
+from conformance.truth.arithmetic.domains import Doubles
+from conformance.truth.arithmetic.tape import Tape
+from conformance.truth.diagnosis.candidates import Candidate, results_of
+from conformance.truth.diagnosis.variants import GRADIENT, VALUE, is_training, variant_of, variants
+from conformance.truth.effects.rules import recording, replaced
+from conformance.truth.faults import catalogue
+from conformance.truth.proof.evaluate import Results
+from conformance.truth.reference import Reference
+from conformance.truth.reference.initialisation import InitialisationRules
+
+#: The rules of drawing numbers.
+_DRAWS = frozenset(vars(InitialisationRules))
+
+
+def candidates(case: Case, output: str) -> Iterator[Candidate]:
+    """Every candidate that changes a rule which the case comes to, and has something to change."""
+    if case.free is not None and isinstance(case.expectation, Relations):
+        yield from (Candidate(name, 0) for name in catalogue() if _worthwhile(name, case))
+        return
+    reference, reached = recording()
+    results_of(reference, Tape(Doubles()), case, output)
+    values = msgspec.structs.replace(case, mode="evaluate")
+    graded = case.mode == "vjp"
+    right = _bits(results_of(Reference(), Tape(Doubles()), values, output)) if graded else None
+    for name, fault in catalogue().items():
+        if not replaced(fault) & reached:
+            continue
+        if fault.reads and case.layout == "contiguous":
+            continue  # memory is the array there
+        for way in variants(fault, case.mode, places=False):
+            yield Candidate(name, way)
+            if fault.reads or not graded:
+                continue
+            other = variant_of(fault, way, "evaluate")
+            wrong = _bits(results_of(other, Tape(Doubles()), values, output))
+            if fault.native or wrong != right:  # else there are no two halves
+                yield from (Candidate(name, way + place) for place in (VALUE, GRADIENT))
+
+
+def tiers(found: list[Candidate], case: Case) -> Iterator[list[Candidate]]:
+    """What is tried before what. A training comes to every rule there is, and each trial costs it:
+    mistakes that say that they break what the case shows come first.
+    """
+    shown = set(case.clauses) if is_training(case) else set()
+    cited = [each for each in found if shown & set(catalogue()[each.fault].clauses())]
+    yield cited
+    yield [each for each in found if each not in cited]
+
+
+def concerned(name: str, case: Case) -> bool:
+    """Whether a fault is tried on a case at all when the specification is proven.
+
+    A training comes to every rule there is, again and again: other cases show what has nothing to
+    do with what it is there for.
+    """
+    fault = catalogue()[name]
+    costly = is_training(case) or case.free is not None
+    return not costly or fault.trivial or bool(set(fault.clauses()) & set(case.clauses))
+
+
+def _worthwhile(name: str, case: Case) -> bool:
+    """Whether to try a fault on a free case; a hundred steps of training cost much, draws little.
+
+    What does not say that it breaks what the case shows is tried on draws alone.
+    """
+    fault = catalogue()[name]
+    cited = set(fault.clauses()) & set(case.clauses)
+    return bool(cited) or (case.operation in _DRAWS and bool(replaced(fault) & _DRAWS))
+
+
+def _bits(results: Results | None) -> object:
+    return results and {place: (n.shape, n.value.tobytes()) for place, n in results.items()}
