@@ -19,7 +19,7 @@ from conformance.model import Relations, Values
 from conformance.precision import DTYPES
 from conformance.specification import load
 from conformance.truth.arithmetic.domains import Doubles
-from conformance.truth.arithmetic.tape import Tape
+from conformance.truth.arithmetic.tape import Tape, Whole
 from conformance.truth.effects import matrix
 from conformance.truth.effects.misread import as_read
 from conformance.truth.effects.rules import RULES, recording, replaced
@@ -45,6 +45,15 @@ ELSEWHERE = {
 }
 
 ROWS = {f"C-{number:02}" for number in range(1, 87)}
+
+
+def steps(case):
+    """How many steps a training takes, 0 where the case has none."""
+    return max(call.given.get("steps", 0) for call in case.calls.values())
+
+
+#: All cases but the long trainings, which come to no rule that short ones don't.
+QUICK = [case for case in SPECIFICATION.cases.values() if steps(case) < 10]
 
 
 def command(monkeypatch, capsys, *arguments):
@@ -121,9 +130,10 @@ def test_no_two_faults_coincide_on_every_case():
     }
     alike = [pair for pair in itertools.combinations(FAULTS, 2) if kills[pair[0]] == kills[pair[1]]]
     for left, right in alike:
-        assert any(
-            told_apart(FAULTS[left], FAULTS[right], case) for case in SPECIFICATION.cases.values()
-        ), (left, right)
+        one, two = FAULTS[left], FAULTS[right]
+        shown = {*one.clauses(), *two.clauses()}
+        likely_first = sorted(QUICK, key=lambda case: not shown & set(case.clauses))
+        assert any(told_apart(one, two, case) for case in likely_first), (left, right)
 
 
 def output_name(case):
@@ -147,20 +157,31 @@ def told_apart(left, right, case):
         except (Rejected, Impossible):
             given.append(None)
         else:
-            given.append({place: node.value for place, node in results.items()})
+            given.append({place: numbers(node) for place, node in results.items()})
     one, two = given
     if one is None or two is None:
         return one is not two
-    return one.keys() != two.keys() or any(
-        value.shape != two[place].shape or not np.allclose(value, two[place], equal_nan=True)
-        for place, value in one.items()
+    return one.keys() != two.keys() or not all(same(one[place], two[place]) for place in one)
+
+
+def numbers(node):
+    """The numbers of a result; whole ones as they are, which doubles need not hold."""
+    return node.numbers.astype(object) if isinstance(node, Whole) else node.value
+
+
+def same(one, two):
+    """Whether two results are alike: whole numbers to the last, others but for rounding."""
+    if one.shape != two.shape or one.dtype != two.dtype:
+        return False
+    return (
+        np.array_equal(one, two) if one.dtype == object else np.allclose(one, two, equal_nan=True)
     )
 
 
 def test_a_fault_replaces_a_rule_that_some_case_comes_to():
     """A rule that no case reaches would be a mistake that can't be made."""
     reached = set()
-    for case in SPECIFICATION.cases.values():
+    for case in QUICK:
         reference, rules = recording()
         try:
             with np.errstate(all="ignore"):
@@ -186,7 +207,7 @@ def test_a_fault_whose_rules_are_not_reached_changes_no_bit(operation, mode):
     if not cases:
         assert not SPECIFICATION.operations[operation].differentiable
         return
-    case = min(cases, key=lambda each: (each.free is not None, not each.clauses))
+    case = min(cases, key=lambda each: (each.free is not None, steps(each)))
     reference, reached = recording()
     right = evaluate_case(reference, forgetful(case), case, output_name(case))
     untouched = [fault for fault in FAULTS.values() if not replaced(fault) & reached]

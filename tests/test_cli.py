@@ -504,9 +504,13 @@ def test_a_case_is_shown_with_what_it_asks_and_what_is_due(command):
     assert "    [0] -0.1586556705026610819249364  bound float64 " in out
 
 
-def test_every_case_can_be_shown():
+def test_cases_of_every_kind_can_be_shown():
     """Rejections, undefined outputs, relations and gradients have their lines as well."""
-    for name in load().cases:
+    kinds = {
+        (case.operation, case.mode, type(case.expectation), case.layout, case.free is None): name
+        for name, case in load().cases.items()
+    }
+    for name in kinds.values():
         lines = list(show_case(name, SPEC))
         assert lines[0].startswith(f"{name}: ")
         assert all(line.isprintable() for line in lines)
@@ -614,8 +618,9 @@ def imports(path):
         if isinstance(node, ast.Import):
             yield from ((alias.name, "") for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, f"{path}: a relative import"
-            yield from ((node.module, alias.name) for alias in node.names)
+            assert node.level == 0 or path.parent == BACKENDS, f"{path}: a relative import"
+            home = "." * node.level
+            yield from ((f"{home}{node.module}", alias.name) for alias in node.names)
 
 
 def modules(folder):
@@ -664,11 +669,21 @@ def test_the_specification_and_the_nouns_need_no_numpy():
         assert found <= allowed | {"click"}
 
 
-@pytest.mark.parametrize("path", sorted(BACKENDS.glob("[a-z]*.py")), ids=lambda path: path.stem)
+LIBRARIES = ("numpy", "torch", "jax")
+
+
+@pytest.mark.parametrize("path", sorted(BACKENDS.glob("*.py")), ids=lambda path: path.stem)
 def test_an_adapter_imports_public_names_and_its_own_library(path):
-    """An adapter is what any author could write: nothing private, nothing of another framework."""
-    allowed = {"conformance", "numpy", path.stem, *sys.stdlib_module_names}
+    """An adapter is what any author could write: nothing private of the kit, nothing of another
+    framework. Its parts lie beside it, named after the library; those of none are shared."""
+    library = path.stem.removeprefix("_").partition("_")[0]
+    others = {f"._{name}" for name in LIBRARIES if name != library}
+    allowed = {"conformance", "numpy", *({library} & {*LIBRARIES}), *sys.stdlib_module_names}
     for module, name in imports(path):
+        if module.startswith("."):
+            assert not module.startswith(tuple(others))
+            assert (path.parent / f"{module.removeprefix('.')}.py").exists()
+            continue
         assert module.partition(".")[0] in allowed
         if module.partition(".")[0] == "conformance":
             assert module == "conformance"
