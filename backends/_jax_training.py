@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from functools import cached_property, partial
 from typing import Any, TypeAlias
@@ -55,7 +56,7 @@ class JaxTraining(JaxDecoder, Counting):
         dropout: float,
         random_seed: int,
     ) -> dict[str, Tree]:
-        """A configuration and a seed -> ``parameters`` by name, each with a key of its own.
+        """A configuration and a seed -> ``parameters`` by name.
 
         Weights and tables normal with deviation 0.02, scales 1, shifts and biases 0. Raises
         ``Rejected`` as ``build``.
@@ -234,14 +235,20 @@ class JaxTraining(JaxDecoder, Counting):
 
 @partial(jax.jit, static_argnames=("sizes", "dtype"))
 def _started(sizes: Sizes, random_seed: int, dtype: str) -> Tree:
-    """The parameters of a new decoder by name."""
+    """The parameters of a new decoder by name.
+
+    All that is drawn is drawn at once, and each parameter takes its part: a draw for each would be
+    compiled for each.
+    """
     shapes = decoder_shapes(sizes)
-    keys = jax.random.split(jax.random.key(random_seed), len(shapes))
-    started: Tree = {}
-    for key, (name, shape) in zip(keys, shapes.items(), strict=True):
-        kind = starts_as(name)
-        if kind == "drawn":
-            started[name] = 0.02 * jax.random.normal(key, shape, dtype)
-        else:
-            started[name] = (jnp.ones if kind == "ones" else jnp.zeros)(shape, dtype)
-    return started
+    drawn = [name for name in shapes if starts_as(name) == "drawn"]
+    ends = np.cumsum([math.prod(shapes[name]) for name in drawn])
+    normal = 0.02 * jax.random.normal(jax.random.key(random_seed), (int(ends[-1]),), dtype)
+    parts = dict(zip(drawn, jnp.split(normal, ends[:-1]), strict=True))
+    constant = {"ones": jnp.ones, "zeros": jnp.zeros}
+    return {
+        name: parts[name].reshape(shape)
+        if name in parts
+        else constant[starts_as(name)](shape, dtype)
+        for name, shape in shapes.items()
+    }

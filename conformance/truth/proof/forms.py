@@ -111,7 +111,7 @@ class FusedOptimiser(Reference):
         share = (1 - beta_1).magnitude()
 
         def extent() -> np.ndarray:
-            apart = (gradient - moment).magnitude()
+            apart = found.tape.domain.magnitude(gradient.value - moment.value)
             return np.asarray(found.magnitude() + 3 * share * apart)
 
         return _also(found, 1, extent)
