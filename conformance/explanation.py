@@ -41,6 +41,9 @@ from conformance.truth.proof.prove import Proof, prove, prove_values
 _DIGITS = 12
 _ELEMENTS = 12
 
+#: Outputs shown of what a known mistake would give.
+_OUTPUTS = 3
+
 #: Products of a linear layer are written out up to so many outputs, where there are no more than
 #: so many layers.
 _PRODUCTS = 8
@@ -159,10 +162,10 @@ def _nested(texts: Sequence[str], shape: tuple[int, ...]) -> str:
 
 
 def _short(value: Any) -> str:
+    if isinstance(value, int) or value.is_integer():
+        return str(value if isinstance(value, int) else value.unique_fmpz())
     try:
-        return (
-            f"{decimal(value, _DIGITS):.{_DIGITS}g}" if not isinstance(value, int) else str(value)
-        )
+        return f"{decimal(value, _DIGITS):.{_DIGITS}g}"
     except NotProven:
         return "no value" if not value.is_finite() else "0 (to all digits)"
 
@@ -229,14 +232,15 @@ def _mistakes(case: Case, operation: Operation) -> Iterator[str]:
     for _, fault, sizes in sorted(found, key=lambda each: -each[0]):
         shown = ", ".join(f"{dtype} {_multiple(size)}" for dtype, size in sizes.items())
         yield f"    {fault.name()}: {fault.says()}"
-        yield f"      {shown}; {_wrong_values(case, operation, fault)}"
+        yield f"      {shown}; {_wrong_values(case, operation, fault, proof)}"
 
 
 def _multiple(size: float) -> str:
     return "beyond any bound" if size >= 1e299 else f"{size:.3g}"
 
 
-def _wrong_values(case: Case, operation: Operation, fault: type[Fault]) -> str:
+def _wrong_values(case: Case, operation: Operation, fault: type[Fault], right: Proof) -> str:
+    """The outputs that the fault changes, adds or leaves out."""
     if fault.native:
         return "a mistake of rounding: each implementation gives other values"
     try:
@@ -248,5 +252,21 @@ def _wrong_values(case: Case, operation: Operation, fault: type[Fault]) -> str:
         return f"rejects it as {rejected.kind}"
     except Impossible:
         return "raises, for its shapes don't fit"
-    shown = [f"{dotted(*key)} = {_tensor(value)}" for key, value in values.items()]
+    changed = [
+        f"{dotted(*key)} = {_tensor(value)}"
+        for key, value in values.items()
+        if key not in right.values or not _alike(value, right.values[key])
+    ]
+    missing = [f"without {dotted(*key)}" for key in right.values if key not in values]
+    shown = changed + missing
+    if len(shown) > _OUTPUTS:
+        shown[_OUTPUTS:] = [f"{len(shown) - _OUTPUTS} outputs more"]
     return "; ".join(shown) or "gives nothing"
+
+
+def _alike(value: np.ndarray, right: np.ndarray) -> bool:
+    """Whether two tensors of balls may be the same numbers."""
+    if value.shape != right.shape:
+        return False
+    pairs = zip(value.reshape(-1), right.reshape(-1), strict=True)
+    return all(one.overlaps(other) for one, other in pairs)

@@ -215,12 +215,9 @@ def _at(
     dtype: Dtype,
 ) -> Finding:
     """The comparison of one element, in every unit the report shows."""
-    precision = PRECISIONS[dtype]
     want = float(proven.high[index])
     bound = float(proven.bounds[dtype][index])
-    digits = None
-    if want and error:
-        digits = max(0.0, min(-math.log10(error / abs(want)), precision.decimal_digits))
+    real = proven.dtype == "real"  # a whole number has neither ulps nor correct digits
     ratio = 0.0 if error == 0 else (error / bound if bound else math.inf)
     return Finding(
         "pass",
@@ -231,9 +228,16 @@ def _at(
         got=_number(got[index]),
         want=str(proven.text[index]),
         bound=bound,
-        ulps=error / precision.ulp(want),
-        digits=digits if error else (precision.decimal_digits if want else None),
+        ulps=error / PRECISIONS[dtype].ulp(want) if real else None,
+        digits=_digits(error, want, PRECISIONS[dtype].decimal_digits) if real else None,
     )
+
+
+def _digits(error: float, want: float, most: float) -> float | None:
+    """How many digits are right, of ``most`` that there are; None for a zero, which has none."""
+    if not want:
+        return None
+    return most if error == 0 else max(0.0, min(-math.log10(error / abs(want)), most))
 
 
 def _judge_relations(

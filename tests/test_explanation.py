@@ -153,6 +153,26 @@ def test_what_has_no_value_is_explained_too(case, line):
     assert line in text(case)
 
 
+@pytest.mark.parametrize(
+    ("case", "lines"),
+    [
+        ("model/initial-seeds", ["free, only relations are judged", "random_seed = 8"]),
+        ("linear-construction/no-input-features", ["d_in = 0", "rejected as "]),
+        ("resources/flops", ["flops = 646657939968"]),
+        ("linear-construction/splitmix-published", ["values = [6457827717110365317, "]),
+        (
+            "model/registered-424",
+            ["shapes.head = [4, 10]", "count = 424", "without shapes.position_embedding"],
+        ),
+    ],
+)
+def test_what_is_free_or_takes_no_array_is_explained_too(case, lines):
+    """A configuration, a seed, a count: what was asked, and what came of it where it is fixed."""
+    shown = text(case, NumpyBackend())
+    assert all(line in shown for line in lines), shown
+    assert shown.count(": pass") == len(SPEC.cases[case].dtypes)
+
+
 @pytest.mark.exhaustive
 def test_every_case_can_be_explained():
     """No case of the specification is beyond explanation (one of each operation, mode and kind)."""

@@ -41,13 +41,25 @@ class Step:
 def derive(case: Case, operation: Operation) -> dict[str, list[Step]]:
     """The steps of every call of ``case``, by the name of the call; gradients' steps come last.
 
-    Raises Rejected and Impossible as the reference does.
+    An output that no step gave by itself, one of several or of whole numbers, is a step after
+    them. Raises Rejected and Impossible as the reference does.
     """
     recorder = _recorder(operation.name)
     with precision():
-        evaluate_case(recorder, Tape(Balls()), case, output_of(operation))
-    steps = _split_by_call(recorder.steps, operation.name)
-    return dict(zip(case.calls, steps, strict=True))
+        results = evaluate_case(recorder, Tape(Balls()), case, output_of(operation))
+    calls = dict(zip(case.calls, _split_by_call(recorder.steps, operation.name), strict=True))
+    given = {id(value) for steps in calls.values() for value in _values(steps)}
+    for (call, output), node in results.items():
+        if id(node.value) not in given and case.free is None:
+            calls[call].append(Step(output, {}, value=node.value))
+    return calls
+
+
+def _values(steps: Iterable[Step]) -> Iterator[np.ndarray]:
+    for step in steps:
+        if step.value is not None:
+            yield step.value
+        yield from _values(step.parts)
 
 
 def worth_showing(step: Step, operations: Iterable[str]) -> Iterator[Step]:
