@@ -33,6 +33,13 @@ _spec_option = click.option(
 _json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 
+def _number(value: float) -> float:
+    """``value``, unless it is "nan", which no range refuses."""
+    if not value > 0:
+        raise click.BadParameter("'nan' is no number of seconds.")
+    return value
+
+
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(__version__, prog_name="conformance")
 def cli() -> None:
@@ -65,6 +72,7 @@ def cli() -> None:
 @click.option(
     "--timeout",
     type=click.FloatRange(min=0, min_open=True),
+    callback=lambda _context, _option, value: _number(value),
     default=60.0,
     show_default=True,
     help="Seconds a question.",

@@ -31,6 +31,7 @@ from conformance.specification import Specification
 from conformance.truth.arithmetic.balls import NotProven, decimal
 from conformance.truth.checking.freeze import freeze_case, thaw
 from conformance.truth.derivation import Step, derive, worth_showing
+from conformance.truth.diagnosis.trials import concerned
 from conformance.truth.effects.kills import SEPARATES, Effects
 from conformance.truth.effects.misread import as_read
 from conformance.truth.faults import Fault, catalogue
@@ -40,6 +41,9 @@ from conformance.truth.proof.prove import Proof, prove, prove_values
 #: Digits shown of a quantity, and elements shown of a tensor, before the rest is left out.
 _DIGITS = 12
 _ELEMENTS = 12
+
+#: Where a derivation has more lines, its results are shown alone.
+_LINES = 400
 
 #: Outputs shown of what a known mistake would give.
 _OUTPUTS = 3
@@ -91,8 +95,12 @@ def _derivation(
             yield f"  call {call}"
         in_full = sum(step.count("linear") for step in steps) <= _LAYERS
         shown = {id(each) for step in steps for each in worth_showing(step, operations)}
-        for step in steps:
-            yield from _step(step, 1, shown, in_full=in_full)
+        lines = [line for step in steps for line in _step(step, 1, shown, in_full=in_full)]
+        if len(lines) > _LINES:
+            results = [line for line in lines if not line.startswith("    ")]
+            yield f"  {len(lines) - len(results)} quantities on the way are left out"
+            lines = results
+        yield from lines
         yield ""
 
 
@@ -221,8 +229,8 @@ def _mistakes(case: Case, operation: Operation) -> Iterator[str]:
         truth = thaw(freeze_case(case, proof))
     found = []
     effects = Effects(case, operation, proof, truth)
-    for fault in catalogue().values():
-        sizes = effects.of(fault)
+    for name, fault in catalogue().items():
+        sizes = effects.of(fault) if concerned(name, case) else {}
         if any(size > SEPARATES for size in sizes.values()):
             found.append((max(sizes.values()), fault, sizes))
     if not found:

@@ -73,6 +73,9 @@ def run(
     Raises SpecificationError, UsageError (nothing selected, two backends of one name, nothing to
     go on from) and BackendError.
     """
+    for name, given in (("backends", backends), ("select", select)):
+        if isinstance(given, str):
+            raise UsageError(f"{name} is a list, not the text {given!r}", f"write [{given!r}]")
     how = options or Options()
     folder = None if out is None else Path(out)
     with ExitStack() as stack:
@@ -103,6 +106,9 @@ def connect(
     ``fault:NAME`` is answered here, by the reference with one rule wrong: nothing of the truth is
     in a child.
     """
+    if isinstance(backend, type):
+        hint = f"give an object, {backend.__name__}()"
+        raise UsageError(f"{backend.__name__} is a class, not a backend", hint)
     if not isinstance(backend, str):
         return InProcess(backend)
     if backend.startswith("fault:"):

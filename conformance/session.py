@@ -82,7 +82,11 @@ class Session:
         if not complete:
             # Without the sample a run is not done, though all of its cases were judged.
             del self.verdicts[len(planned) - 1 :]
-        return self._diagnosed()
+        try:
+            return self._diagnosed()
+        except KeyboardInterrupt:  # what was judged is kept, and goes on to be diagnosed
+            self.stop.set()
+            return tuple(self.verdicts[: len(planned) - 1])
 
     def _judge_rest(self, planned: Sequence[tuple[Case, Dtype]], progress: Progress) -> bool:
         """Judge what is planned beyond the verdicts there are; False where it was stopped."""

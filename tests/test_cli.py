@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -12,8 +13,11 @@ from pathlib import Path
 import click
 import pytest
 
+import conformance
 from conformance import __all__ as public
 from conformance import cli
+from conformance.backends.numpy import NumpyBackend
+from conformance.errors import UsageError
 from conformance.layout import BACKENDS, PACKAGE, ROOT, SPEC
 from conformance.listing import show as show_case
 from conformance.specification import load
@@ -514,6 +518,26 @@ def test_cases_of_every_kind_can_be_shown():
         lines = list(show_case(name, SPEC))
         assert lines[0].startswith(f"{name}: ")
         assert all(line.isprintable() for line in lines)
+
+
+def test_a_time_limit_is_a_number(command):
+    """No range refuses NaN, and with it nothing would ever be too late."""
+    told = mistake(command("run", "numpy", "--timeout", "nan"))
+    assert told[-1] == "Error: Invalid value for '--timeout': 'nan' is no number of seconds."
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        ({"backends": "numpy"}, "backends is a list, not the text 'numpy'"),
+        ({"backends": ["numpy"], "select": "gelu/*"}, "select is a list, not the text 'gelu/*'"),
+        ({"backends": [NumpyBackend]}, "NumpyBackend is a class, not a backend"),
+    ],
+)
+def test_a_wrong_call_is_told_before_anything_runs(arguments, line):
+    """Text where a list is due, and a class where an object is."""
+    with pytest.raises(UsageError, match=re.escape(line)):
+        conformance.run(**arguments)
 
 
 def test_an_unknown_case_is_told_with_near_ids(command):

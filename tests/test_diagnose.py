@@ -28,6 +28,7 @@ from conformance.truth.diagnosis.choose import choose
 from conformance.truth.diagnosis.evidence import LIKELY, Evidence, deepest_first, group
 from conformance.truth.diagnosis.fitted import fitted_epsilon
 from conformance.truth.diagnosis.hints import hint
+from conformance.truth.diagnosis.trials import affordable
 from conformance.truth.diagnosis.variants import variants
 from conformance.truth.faults import catalogue
 from tests.builders import OPERATIONS, proven
@@ -268,6 +269,27 @@ def answered(epsilon, case="layer-norm/small-variance", noise=0.0, dtype="float6
 def test_an_epsilon_is_found_to_three_digits(epsilon, dtype):
     """From 10^-9 to one, where it matters beside the variance, 2^-24."""
     assert fitted_epsilon(*answered(epsilon, dtype=dtype)) == epsilon
+
+
+def test_a_training_that_no_known_mistake_gives_is_told_without_trying_all(monkeypatch):
+    """A trial is a training: only mistakes of training, its optimiser, and what the case shows."""
+    case = SPECIFICATION.cases["training/two-steps"]
+    found = [Candidate(name, 0) for name in FAULTS]
+    tried = {each.fault for each in affordable(found, case)}
+    assert tried >= {n for n, f in FAULTS.items() if {*f.clauses()} & {*case.clauses}}
+    assert tried >= {"decay-coupled", "gradients-not-cleared", "head-not-held"}
+    assert len(tried) < 0.2 * len(FAULTS)
+    assert affordable(found, SPECIFICATION.cases["gelu/pair"]) == found
+
+
+def test_a_wrong_dtype_is_not_told_as_an_epsilon():
+    """What is said of the values would be said of numbers that were never asked for."""
+    truth, answer, asked = answered(2e-5)
+    narrow = Answer(outputs={"y": answer.outputs["y"].astype(np.float32)})
+    assert hint(truth, answer, "float64", asked) == "y is what an epsilon of 2e-05 gives"
+    assert not hint(truth, narrow, "float64", asked)
+    truth, right, asked = answered(1e-5)
+    assert not hint(truth, right, "float64", asked)
 
 
 def test_an_epsilon_is_told_only_where_it_gives_the_whole_answer():

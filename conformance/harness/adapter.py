@@ -184,8 +184,13 @@ class Adapter:
             result = _unfolded(result)
         strangers = set(result) - set(wanted_names) - set(_unfolded(question.arguments))
         if strangers and (question.mode == "vjp" or not set(wanted_names) <= set(result)):
+            missing = [name for name in wanted_names if name not in result]
             names = ", ".join(sorted(map(str, strangers)))
-            return _not_arrays(question, f"returned names that are not asked for: {names}")
+            if question.mode == "evaluate":
+                message = f"returned {names}, but not {', '.join(missing)}"
+            else:
+                message = f"returned names that are not asked for: {names}"
+            return _not_arrays(question, message)
         outputs: dict[str, np.ndarray] = {}
         for name, value in _each(result, wanted_names):
             if value is None and question.mode == "vjp":
@@ -214,9 +219,9 @@ class Adapter:
         """An error, with its line, for a slip in the adapter's own lines; else a rejection."""
         file, line = _raised_at(error)
         own = {_source(cls) for cls in type(self).__mro__ if cls not in (Adapter, object)}
-        if isinstance(error, _SLIPS) and file in own:
-            return Answer(status="error", message=f"{told(error)} ({Path(file).name}:{line})")
-        return Answer(status="rejected", message=told(error))
+        where = f" ({Path(file).name}:{line})" if file in own else ""
+        slip = isinstance(error, _SLIPS) and file in own
+        return Answer(status="error" if slip else "rejected", message=f"{told(error)}{where}")
 
 
 def _unfolded(values: Mapping[str, Any]) -> dict[str, Any]:

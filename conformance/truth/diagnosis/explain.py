@@ -20,7 +20,7 @@ from conformance.truth.arithmetic.nodes import Node
 from conformance.truth.arithmetic.tape import Whole
 from conformance.truth.diagnosis.alike import alike
 from conformance.truth.diagnosis.candidates import Candidate
-from conformance.truth.diagnosis.trials import candidates, tiers
+from conformance.truth.diagnosis.trials import affordable, candidates
 from conformance.truth.diagnosis.variants import VALUE, mode_of, variants
 from conformance.truth.effects.visibility import distance
 from conformance.truth.faults import catalogue
@@ -80,8 +80,8 @@ class Explainer:
         found = {each for each in known or self._elsewhere(kind) if self._explains(each, failure)}
         if not found and not only_known:
             self._candidates = self._candidates or list(candidates(failure.case, failure.output))
-            for tier in tiers(self._candidates, failure.case):
-                found = found or {each for each in tier if self._explains(each, failure)}
+            tried = affordable(self._candidates, failure.case)
+            found = {each for each in tried if self._explains(each, failure)}
         if kind[1] == "evaluate":  # where there is no gradient to tell the two apart
             found |= {Candidate(each.fault, each.variant + VALUE) for each in found if each.whole}
         self._failed[kind] += 1

@@ -28,8 +28,10 @@ def hint(truth: CaseTruth, answer: Answer, dtype: Dtype, question: Question | No
     Said of the first output that is wrong and of which anything can be said. With the
     ``question`` it is told which epsilon would have given the answer.
     """
+    if any(each.dtype not in (np.dtype(dtype), np.int64) for each in answer.outputs.values()):
+        return ""  # the dtype is what is wrong, and has been told
     epsilon = question and fitted_epsilon(truth, answer, question)
-    if epsilon:
+    if question and epsilon and not np.isclose(epsilon, question.arguments["eps"], rtol=0.02):
         return f"y is what an epsilon of {epsilon:g} gives"
     for (_, output), right in truth.items():
         got = answer.outputs.get(output)
@@ -37,6 +39,8 @@ def hint(truth: CaseTruth, answer: Answer, dtype: Dtype, question: Question | No
             continue
         with np.errstate(all="ignore"):
             for text in _about(right, got.astype(np.float64), dtype):
+                if question and question.operation == "train" and "as far off as" in text:
+                    continue  # the steps of a training take an error of any kind there
                 return f"{output} {text}"
     return ""
 
@@ -80,7 +84,7 @@ def _about_factor(right: Proven, got: np.ndarray, bound: np.ndarray) -> Iterator
     if np.sum(right.high != 0) > 1:
         factor = got[place] / right.high[place]
         off = np.abs(got - factor * right.high)
-        if _number(factor) not in {"0", "1"} and np.all(off <= 2 * (1 + abs(factor)) * bound):
+        if _number(factor) not in {"0", "-0", "1"} and np.all(off <= 2 * (1 + abs(factor)) * bound):
             yield f"is {_number(factor)} times what it should be, throughout"
     if got.size > 1:
         difference = got - right.high

@@ -1,4 +1,4 @@
-"""Which faults are tried on a case, and which of them first."""
+"""Which faults are tried on a case: all that change something, where that can be afforded."""
 
 from __future__ import annotations
 
@@ -16,6 +16,11 @@ from conformance.truth.faults import catalogue
 from conformance.truth.proof.evaluate import Results
 from conformance.truth.reference import Reference
 from conformance.truth.reference.initialisation import InitialisationRules
+from conformance.truth.reference.optimiser import OptimiserRules
+from conformance.truth.reference.training import TrainingRules
+
+#: The rules of training, and of the steps that it takes.
+_TRAINS = frozenset((*vars(TrainingRules), *vars(OptimiserRules)))
 
 #: The rules of drawing numbers.
 _DRAWS = frozenset(vars(InitialisationRules))
@@ -46,14 +51,22 @@ def candidates(case: Case, output: str) -> Iterator[Candidate]:
                 yield from (Candidate(name, way + place) for place in (VALUE, GRADIENT))
 
 
-def tiers(found: list[Candidate], case: Case) -> Iterator[list[Candidate]]:
-    """What is tried before what. A training comes to every rule there is, and each trial costs it:
-    mistakes that say that they break what the case shows come first.
+def affordable(found: list[Candidate], case: Case) -> list[Candidate]:
+    """What is tried of the candidates ``found`` for a case.
+
+    A training comes to every rule there is, and each trial costs it: only mistakes of training and
+    of its optimiser are tried there, and those that say that they break what the case shows.
+    Others are known from the cases of their own operations, if they were made.
     """
-    shown = set(case.clauses) if is_training(case) else set()
-    cited = [each for each in found if shown & set(catalogue()[each.fault].clauses())]
-    yield cited
-    yield [each for each in found if each not in cited]
+    if not is_training(case):
+        return found
+    shown = set(case.clauses)
+    return [
+        each
+        for each in found
+        for fault in [catalogue()[each.fault]]
+        if shown & set(fault.clauses()) or replaced(fault) & _TRAINS
+    ]
 
 
 def concerned(name: str, case: Case) -> bool:
