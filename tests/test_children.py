@@ -304,6 +304,14 @@ def test_a_backend_that_takes_too_long_to_import_is_told(run, monkeypatch):
     )
 
 
+def test_too_little_memory_to_start_in_is_told_as_that(run):
+    """The stack of a library that ran out of memory while it was imported says nothing more."""
+    told = run("prints", *FEW, "--memory", "10")
+    assert (told.code, told.reports) == (2, {})
+    assert told.err.splitlines()[1] == "  10 MiB are too little to start in: give it more memory"
+    assert "Traceback" not in told.err
+
+
 def test_a_backend_that_dies_at_import_is_told_with_what_it_printed(run):
     """Its last words may be the reason."""
     told = run("dies_at_import", *FEW)

@@ -162,6 +162,8 @@ class ChildBackend:
             slow = isinstance(error, _TooSlow)
             why = f"not ready after {START_TIMEOUT:g} s" if slow else self._child.ending()
             self._end()
+            if self._memory and "MemoryError" in printed:  # its stack says no more than that
+                printed = f"{self._memory} MiB are too little to start in: give it more memory"
             raise BackendError(f"{self._asked} can't be started: {why}", printed) from None
         if isinstance(message, protocol.Hello) and message.version == protocol.VERSION:
             return message
