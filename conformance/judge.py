@@ -218,6 +218,7 @@ def _at(
     want = float(proven.high[index])
     bound = float(proven.bounds[dtype][index])
     real = proven.dtype == "real"  # a whole number has neither ulps nor correct digits
+    ulp = PRECISIONS[dtype].ulp(want)  # 0 where this process flushes subnormal numbers
     ratio = 0.0 if error == 0 else (error / bound if bound else math.inf)
     return Finding(
         "pass",
@@ -228,7 +229,7 @@ def _at(
         got=_number(got[index]),
         want=str(proven.text[index]),
         bound=bound,
-        ulps=error / PRECISIONS[dtype].ulp(want) if real else None,
+        ulps=error / ulp if real and ulp else None,
         digits=_digits(error, want, PRECISIONS[dtype].decimal_digits) if real else None,
     )
 

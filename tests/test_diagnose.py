@@ -292,6 +292,14 @@ def test_a_wrong_dtype_is_not_told_as_an_epsilon():
     assert not hint(truth, right, "float64", asked)
 
 
+def test_few_digits_are_told_only_where_the_right_values_have_more():
+    """Small whole numbers have few digits in every format, wrong or right."""
+    assert not said(np.add(RIGHT, [[1, 0, 0], [0, 2, 0]]))
+    many = {("", "y"): proven(["0.1", "-0.2", "0.3", "0.7", "-0.9", "1.1"], 1e-15, (2, 3))}
+    wrong = np.array([[0.5, -0.25, 1.5], [0.75, -1.0, 1.25]])
+    assert said(wrong, many) == "y holds no more digits than bfloat16"
+
+
 def test_an_epsilon_is_told_only_where_it_gives_the_whole_answer():
     """Noise on top, no effect to speak of, and other questions have none."""
     assert fitted_epsilon(*answered(2e-5, noise=1e-6)) is None
