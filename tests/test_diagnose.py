@@ -159,26 +159,11 @@ def adapters():
             yield pytest.param(stem, member, id=f"{stem}-{member.__name__}", marks=marks)
 
 
-#: Adapters whose mistake is one of two that nothing here tells apart, and why.
+#: What explains every failure of an adapter as well: the cases it is judged on tell the two apart
+#: in none of them, and the summary lists both.
 COINCIDING = {
-    "NormalisesOneBranchAlone": (
-        ("norm-forgotten",),
-        "a branch without its norm in the block, where the sublayer alone is not asked for",
-    ),
-    "LearnsWithTheHeadAlone": (
-        ("absent-gradients-as-zeros",),
-        "the gradients that did not come are left out here, as that mistake also has them",
-    ),
-}
-
-#: Adapters that are named first, but in fewer of their verdicts: PyTorch's optimiser clears what it
-#: holds alone, so that from the second step on the norms of the rest are not those of the fault.
-LESS_OFTEN = {
-    "TrainsTheHead",
-    "ReplacesTheHeadLate",
-    "LeavesTheTablesOut",
-    "LeavesTheLayersOut",
-    "LeavesTheVectorsOut",
+    "NormalisesOneBranchAlone": ("norm-forgotten",),
+    "LearnsWithTheHeadAlone": ("absent-gradients-as-zeros",),
 }
 
 ADAPTERS = list(adapters())
@@ -213,11 +198,10 @@ def test_a_mistake_is_named_whoever_made_it(stem, adapter):
     assert not [verdict for verdict in report.verdicts if verdict.verdict == "error"]
     first = root_causes(report.verdicts).roots[0]
     assert first.diagnosis.fault == adapter.fault
-    beside, _ = COINCIDING.get(adapter.__name__, ((), ""))
+    beside = COINCIDING.get(adapter.__name__, ())
     assert tuple(each.fault for each in first.coinciding) == beside
     named = sum(names(verdict)[:1] == [adapter.fault] for verdict in failed)
-    share = 0.5 if adapter.__name__ in LESS_OFTEN else 0.95
-    assert named >= share * len(failed)
+    assert named >= 0.95 * len(failed)
 
 
 def test_a_mean_over_no_positions_is_no_second_mistake():
@@ -271,7 +255,7 @@ def test_an_epsilon_is_found_to_three_digits(epsilon, dtype):
     assert fitted_epsilon(*answered(epsilon, dtype=dtype)) == epsilon
 
 
-def test_a_training_that_no_known_mistake_gives_is_told_without_trying_all(monkeypatch):
+def test_a_training_that_no_known_mistake_gives_is_told_without_trying_all():
     """A trial is a training: only mistakes of training, its optimiser, and what the case shows."""
     case = SPECIFICATION.cases["training/two-steps"]
     found = [Candidate(name, 0) for name in FAULTS]

@@ -64,8 +64,7 @@ def test_a_mistake_in_a_whole_decoder_is_named_first(name):
     report = judged(decoder(adapter), *WHOLE)
     first = root_causes(report.verdicts).roots[0]
     assert first.diagnosis.fault == adapter.fault
-    beside, _ = COINCIDING.get(name, ((), ""))
-    assert tuple(each.fault for each in first.coinciding) == beside
+    assert tuple(each.fault for each in first.coinciding) == COINCIDING.get(name, ())
 
 
 def test_a_decoder_without_a_mistake_passes():
