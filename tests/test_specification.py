@@ -172,6 +172,11 @@ def test_a_cache_that_can_t_be_used_costs_only_the_reading(lean, cache, tmp_path
     for path in cache.rglob("*.msgpack"):
         path.write_bytes(b"rubbish")
     assert load(lean) == first
+    for path in cache.rglob("*.msgpack"):  # written again, and one byte in its middle lost
+        kept = bytearray(path.read_bytes())
+        kept[len(kept) // 2] ^= 1
+        path.write_bytes(kept)
+    assert load(lean) == first
     (tmp_path / "taken").write_text("a file")
     monkeypatch.setattr(
         "conformance.specification.cache.cache_folder", lambda name: tmp_path / "taken" / name

@@ -7,7 +7,7 @@ true, is a relation a theorem) is the work of ``conformance.truth``.
 from __future__ import annotations
 
 import fnmatch
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import msgspec
@@ -15,6 +15,7 @@ import msgspec
 from conformance.layout import SPEC
 from conformance.model import Case, Clause, Erratum, Fact, Operation
 from conformance.specification import cache
+from conformance.specification.kept import Kept, KeptCases
 
 __all__ = ["Specification", "load"]
 
@@ -25,7 +26,7 @@ class Specification(msgspec.Struct, frozen=True, kw_only=True):
     root: str
     operations: dict[str, Operation]
     clauses: dict[str, Clause]
-    cases: dict[str, Case]
+    cases: Mapping[str, Case]
     facts: dict[str, Fact]
     errata: dict[str, Erratum]
     retired: dict[str, str]
@@ -39,7 +40,8 @@ class Specification(msgspec.Struct, frozen=True, kw_only=True):
         wanted = list(patterns)
         if not wanted:
             return list(self.cases.values())
-        return [case for case in self.cases.values() if any(_matches(case.id, p) for p in wanted)]
+        ids = (case_id for case_id in self.cases if any(_matches(case_id, p) for p in wanted))
+        return [self.cases[case_id] for case_id in ids]
 
 
 def load(root: Path = SPEC) -> Specification:
@@ -48,9 +50,10 @@ def load(root: Path = SPEC) -> Specification:
     Raises SpecificationError with every fault found.
     """
     key = cache.digest(root)
-    kept = cache.read(key, Specification)
+    kept = cache.read(key, Kept)
     if kept is not None:
-        return msgspec.structs.replace(kept, root=str(root))
+        parts = {noun: getattr(kept, noun) for noun in Kept.__struct_fields__}
+        return Specification(**parts | {"root": str(root), "cases": KeptCases(kept.cases)})
     from conformance.specification.files import load_specification  # and with it PyYAML
 
     specification = Specification(root=str(root), **load_specification(root))

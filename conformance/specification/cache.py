@@ -24,6 +24,9 @@ Typed = TypeVar("Typed", bound=msgspec.Struct)
 #: How many specifications are kept; the one least recently written goes first.
 _KEPT = 8
 
+#: The bytes of the checksum that a kept file begins with: parts of it are decoded later.
+_SUM = hashlib.sha256().digest_size
+
 
 def digest(root: Path) -> str:
     """A digest of every YAML file under ``root``, and of the code that reads them."""
@@ -55,9 +58,12 @@ def _add(total: hashlib._Hash, root: Path, files: Iterable[Path]) -> None:
 
 
 def read(key: str, kind: type[Typed]) -> Typed | None:
-    """What was kept under ``key``, or None."""
+    """What was kept under ``key``, or None where it isn't there whole."""
     try:
-        return msgspec.msgpack.decode(_path(key).read_bytes(), type=kind)
+        kept = memoryview(_path(key).read_bytes())
+        if hashlib.sha256(kept[_SUM:]).digest() != kept[:_SUM]:
+            return None
+        return msgspec.msgpack.decode(kept[_SUM:], type=kind)
     except (OSError, msgspec.MsgspecError):
         return None
 
@@ -70,7 +76,7 @@ def write(key: str, value: msgspec.Struct) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         data = msgspec.msgpack.encode(value)
         beside = path.with_name(f"{path.name}.{os.urandom(4).hex()}")
-        beside.write_bytes(data)
+        beside.write_bytes(hashlib.sha256(data).digest() + data)
         beside.replace(path)
         kept = sorted(path.parent.glob("*.msgpack"), key=os.path.getmtime, reverse=True)
         for old in kept[_KEPT:]:
