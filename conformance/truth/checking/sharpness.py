@@ -66,7 +66,8 @@ def about_clauses(
             message = f"says that no fault breaks it (unseparated), but {by[0]} does"
             yield Problem(clause.file, clause.line, clause.id, message)
         for name, fault in faults.items():
-            if by and clause.id in fault.clauses() and name not in by:
+            seen = not set(DTYPES) <= set(fault.unseen)
+            if by and seen and clause.id in fault.clauses() and name not in by:
                 message = f"breaks {clause.id}, but no case that cites that clause separates it"
                 yield Problem("faults", 0, name, message)
 

@@ -7,6 +7,7 @@ from decimal import Decimal
 
 import numpy as np
 
+from conformance.precision import DTYPES
 from conformance.truth.arithmetic.functions import erf, exp
 from conformance.truth.arithmetic.nodes import Node
 from conformance.truth.diagnosis.halves import halved
@@ -137,6 +138,21 @@ class Float32Constants(Fault):
     def normal_cdf(self, x: Node) -> Node:
         rounded = Decimal(float(np.float32(np.sqrt(0.5))))
         return (1 + erf(x * number(x, rounded))) / 2
+
+
+class LeftTailLost(Fault):
+    """GELU was computed with 1 + erf(x / sqrt 2), which loses the left tail to cancellation."""
+
+    breaks = "GELU-EXACT"
+    mend = "Use erfc(-x / sqrt 2), which keeps every digit of a negative input's small output."
+    native = True
+    unseen: Mapping[str, str] = dict.fromkeys(
+        DTYPES, "it is the formula of the documents, whose own rounding every bound allows"
+    )
+
+    def normal_cdf(self, x: Node) -> Node:
+        """Near x = -6 in float32 and x = -9 in float64 the sum is zero."""
+        return (1 + erf(x * x.tape.constant("sqrt_half"))) / 2
 
 
 class DensityTermForgotten(Fault):
