@@ -129,8 +129,12 @@ class TrainingRules(DecoderRules, OptimiserRules, InitialisationRules):
         step: int,
         settings: Mapping[str, Node],
     ) -> dict[str, Node]:
-        """One step of every parameter that is held and has a gradient; ``moments`` move along."""
-        after = dict(parameters)
+        """One step of every parameter that is held and has a gradient; ``moments`` move along.
+
+        What makes no step is a node of its own afterwards as well: on a tape that remembers, the
+        next backward pass ends there and not in the steps before.
+        """
+        after = {name: node.reshape(node.shape) for name, node in parameters.items()}
         for name in self.held(self.found(parameters)):
             if name not in gradients:
                 continue
