@@ -149,8 +149,14 @@ def run(
 def list_(what: str, select: tuple[str, ...], as_json: bool, spec: Path) -> None:
     """List cases, operations, clauses, faults or backends."""
     from conformance import listing
+    from conformance.selection import NothingSelected
 
-    rows = listing.rows(what, spec, select)
+    try:
+        rows = listing.rows(what, spec, select)
+    except NothingSelected:
+        if not as_json:
+            raise
+        rows = []  # what a program asked for
     if as_json:
         click.echo(listing.as_json(rows))
         return
@@ -176,13 +182,17 @@ def show(case: str, spec: Path) -> None:
 @click.option(
     "--dtype",
     type=click.Choice(["float64", "float32"]),
-    default="float64",
-    show_default=True,
-    help="Of the reproducer.",
+    help="Of the reproducer, which is in float64 without it.",
 )
 @_spec_option
-def explain(case: str, backend: str | None, reproducer: bool, dtype: str, spec: Path) -> None:
+def explain(
+    case: str, backend: str | None, reproducer: bool, dtype: str | None, spec: Path
+) -> None:
     """Explain CASE: its derivation, an answer beside it, what each known mistake would give."""
+    if dtype and not reproducer:
+        raise UsageError("--dtype is of the reproducer alone", "add --reproducer, or leave it out")
+    if backend and reproducer:
+        raise UsageError("a reproducer has no backend in it", "leave out --backend")
     from contextlib import ExitStack
 
     from conformance.specification import load
@@ -193,7 +203,7 @@ def explain(case: str, backend: str | None, reproducer: bool, dtype: str, spec: 
         from conformance import reproducer as files
 
         found = listing.find_case(case, specification)
-        click.echo(files.reproducer(found, specification, dtype), nl=False)  # type: ignore[arg-type] # click checks
+        click.echo(files.reproducer(found, specification, dtype or "float64"), nl=False)  # type: ignore[arg-type] # click checks
         return
     from conformance.explanation import explain as lines
     from conformance.runner import Options, connect
@@ -239,6 +249,8 @@ def faults(missed: bool, as_json: bool, spec: Path) -> int:
     elif missed:
         for row, dtype in gaps:
             click.echo(f"{row.name}: no case rejects it in {dtype}")
+        if not gaps:
+            click.echo("every fault is rejected, in every dtype that can show it.")
     else:
         for line in kills.lines(found):
             click.echo(line)

@@ -237,7 +237,8 @@ def _with_cause(verdict: Verdict, verdicts: Sequence[Verdict], weak: set[str]) -
     """A failure that nothing of its own explains has the diagnosis of what it is built on.
 
     Of the failures there it takes those of its own mode, if there are any, and the faults that
-    explain more than a few of them.
+    explain more than a few of them. Where nothing explains most of them, what explains the few is
+    no reason for what is built on all.
     """
     own = {each.fault for each in verdict.diagnosis or ()}
     if verdict.because is None or not own <= weak:
@@ -249,6 +250,8 @@ def _with_cause(verdict: Verdict, verdicts: Sequence[Verdict], weak: set[str]) -
         and other.verdict == "fail"
     ]
     roots = [other for other in roots if other.mode == verdict.mode] or roots
+    if 2 * sum(bool(other.diagnosis) for other in roots) < len(roots):
+        return msgspec.structs.replace(verdict, diagnosis=None)
     counts = Counter(each.fault for other in roots for each in other.diagnosis or ())
     found = {each.fault: each for other in roots for each in other.diagnosis or ()}
     kept = [found[name] for name, count in counts.most_common() if count >= LIKELY * len(roots)]

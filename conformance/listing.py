@@ -20,20 +20,26 @@ from conformance.model import (
     Undefined,
     Values,
 )
+from conformance.selection import selected
 from conformance.specification import Specification, load
 
 Row = dict[str, Any]
 
 
 def rows(what: str, spec: Path, select: Iterable[str] = ()) -> list[Row]:
-    """The rows of one list; the first field names the thing."""
+    """The rows of one list; the first field names the thing.
+
+    Raises UsageError for patterns that select no case, or where ``what`` are no cases.
+    """
+    if select and what != "cases":
+        raise UsageError(f"{what} are not selected by pattern", "leave out --select")
     if what == "backends":
         return list(_backends())
     if what == "faults":
         return list(_faults())
     specification = load(spec)
     if what == "cases":
-        return [_case_row(case) for case in specification.select(select)]
+        return [_case_row(case) for case in selected(specification, select)]
     if what == "clauses":
         return [
             {"id": clause.id, "document": clause.document, "text": clause.text}

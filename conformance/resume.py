@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from conformance.answers import read_answers
-from conformance.errors import UsageError
+from conformance.errors import ConformanceError, UsageError
 from conformance.model import Answer, Case, Report
 from conformance.precision import Dtype
 from conformance.report import json
@@ -26,7 +26,10 @@ def kept(plan: Report, folder: Path, pairs: Sequence[tuple[Case, Dtype]]) -> lis
     path = folder / f"{file_name(name)}.json"
     if not path.is_file():
         raise UsageError(f"there is no {path} to go on from", _HINT)
-    earlier = json.decode(path.read_bytes())
+    try:
+        earlier = json.decode(path.read_bytes())
+    except ConformanceError as error:
+        raise UsageError(f"{path} can't be gone on from: {error.what}", _HINT) from None
     for what in ("kit", "specification", "backend", "selection", "dtypes", "planned"):
         if getattr(earlier, what) != getattr(plan, what):
             raise UsageError(f"{path} can't be gone on from: it has another {what}", _HINT)

@@ -20,6 +20,7 @@ from conformance.harness.spawn import Spawned
 from conformance.model import VERDICTS, Backend, Case, Report, Verdict
 from conformance.precision import DTYPES, Dtype
 from conformance.report.files import file_name, write_reports
+from conformance.selection import selected
 from conformance.session import Kept, Session
 from conformance.specification import Specification
 from conformance.specification import load as load_specification
@@ -46,12 +47,6 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     resume: bool = False
 
 
-class NothingSelected(UsageError):
-    """The patterns select no case, so nothing received a verdict."""
-
-    exit_code = 4
-
-
 def run(
     backends: Sequence[str | Backend] = (),
     *,
@@ -70,23 +65,22 @@ def run(
     interrupted from the keyboard returns what was judged, as partial reports. ``spawned`` has
     children that were started already, by name.
 
-    Raises SpecificationError, UsageError (nothing selected, two backends of one name, nothing to
-    go on from) and BackendError.
+    Raises SpecificationError, UsageError (a pattern that selects nothing, two backends of one name,
+    nothing to go on from) and BackendError.
     """
     for name, given in (("backends", backends), ("select", select)):
         if isinstance(given, str):
             raise UsageError(f"{name} is a list, not the text {given!r}", f"write [{given!r}]")
     how = options or Options()
+    if how.in_process and how.memory is not None:
+        raise UsageError("memory is limited in a child alone", "leave out --memory or --in-process")
     folder = None if out is None else Path(out)
     with ExitStack() as stack:
         for child in (spawned or {}).values():
             stack.callback(child.end)
         spec = specification or load_specification()
         patterns = tuple(select)
-        cases = spec.select(patterns)
-        if not cases:
-            known = "`conformance list cases` shows the ids"
-            raise NothingSelected(f"no case matches {', '.join(patterns)}", known)
+        cases = selected(spec, patterns)
         names = backends or default_names()
         check_names(name for name in names if isinstance(name, str))
         plan = _Plan(spec, patterns, cases, tuple(dtypes), folder, how)  # while children start

@@ -712,3 +712,37 @@ def test_an_adapter_imports_public_names_and_its_own_library(path):
         if module.partition(".")[0] == "conformance":
             assert module == "conformance"
             assert name in public
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("run", "numpy", "--select", "gelu/pair", "--select", "gleu/pair"), "matches gleu/pair"),
+        (("run", "numpy", "--select", ""), "an empty pattern"),
+        (("list", "faults", "--select", "gelu"), "faults are not selected by pattern"),
+        (("explain", "gelu/pair", "--dtype", "float32"), "--dtype is of the reproducer alone"),
+        (("explain", "gelu/pair", "--reproducer", "--backend", "numpy"), "has no backend in it"),
+        (("run", "numpy", "--in-process", "--memory", "900"), "limited in a child alone"),
+        (("run", "no.such:Thing"), "there is no module 'no'"),
+        (("run", "json.nosuch:Thing"), "there is no module 'json.nosuch'"),
+    ],
+)
+def test_what_would_be_passed_over_in_silence_is_a_mistake(command, arguments, told):
+    """A pattern that matches nothing, an option that has no effect, a module that isn't there."""
+    result = command(*arguments)
+    mistake(result)
+    assert told in result[2]
+
+
+def test_an_empty_list_of_gaps_says_so(command):
+    """No line at all would look like a command that did nothing."""
+    code, out, _ = command("faults", "--missed")
+    assert code == 0
+    assert out == "every fault is rejected, in every dtype that can show it.\n"
+
+
+def test_a_list_of_no_cases_exits_with_4(command):
+    """As a run of no cases does."""
+    code, out, err = command("list", "cases", "--select", "gleu")
+    assert (code, out) == (4, "")
+    assert "no case matches gleu" in err

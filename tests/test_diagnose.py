@@ -119,7 +119,6 @@ SELECT = {
     "construction": (
         "linear-construction/limit-*",
         "linear-construction/no-*",
-        "linear-construction/one-*",
         "linear-construction/splitmix-*",
         "model/initial-*",
     ),
@@ -964,3 +963,22 @@ def test_wrong_adapters_refuse_what_must_be_refused():
                 report = judged(adapter(), *SHAPES)
                 accepted = [v for v in failures(report) if v.message.startswith("accepted")]
                 assert not accepted, adapter
+
+
+class RoundsToThirtySeconds(NumpyBackend):
+    """A mistake that nobody has a name for; to the tiniest inputs it gives zero."""
+
+    def gelu(self, x):
+        return super().gelu(np.rint(x * 32) / 32)
+
+
+def test_what_explains_a_few_failures_is_no_reason_for_what_is_built_on_all():
+    """Zeros are what came in a few cases of GELU; the feed-forward fails for what came in most."""
+    report = judged(RoundsToThirtySeconds(), "gelu/*", "feed-forward/*")
+    above = [v for v in failures(report) if v.operation != "gelu"]
+    assert above
+    assert {v.because for v in above} == {"gelu"}
+    assert not [v.case for v in above if v.diagnosis]
+    told = root_causes(report.verdicts)
+    assert told.roots[0].diagnosis is None
+    assert len(told.roots[-1].failures) <= 4

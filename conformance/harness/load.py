@@ -88,8 +88,18 @@ def _from_file(path: Path, cls: str) -> Any:
 
 
 def _from_module(module_name: str, cls: str) -> Any:
-    module = _guard(lambda: importlib.import_module(module_name), module_name)
+    module = _guard(lambda: _imported(module_name), module_name)
     return _choose(module, cls, module_name)
+
+
+def _imported(module_name: str) -> ModuleType:
+    try:
+        return importlib.import_module(module_name)
+    except ModuleNotFoundError as error:
+        if not error.name or not f"{module_name}.".startswith(f"{error.name}."):
+            raise  # the module is there, and imports another that isn't
+        hint = "modules are looked for in the current folder and among what is installed"
+        raise BackendError(f"there is no module {error.name!r}", hint) from None
 
 
 def _choose(module: ModuleType, cls: str, where: str) -> Any:

@@ -40,8 +40,11 @@ class RootCause(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def worst(self) -> Verdict:
-        """The failure furthest from right among the roots; of equals, the first."""
-        return max(self.roots, key=lambda verdict: severity(measured(verdict)))
+        """The failure furthest from right among the roots; of equals, the first.
+
+        One that is off by a finite multiple of its bound says more than one without a number.
+        """
+        return max(self.roots, key=lambda verdict: _telling(measured(verdict)))
 
 
 class Causes(msgspec.Struct, frozen=True, kw_only=True):
@@ -50,6 +53,11 @@ class Causes(msgspec.Struct, frozen=True, kw_only=True):
     roots: tuple[RootCause, ...]
     dependants: tuple[Verdict, ...]
     failures: int
+
+
+def _telling(ratio: float | None) -> tuple[int, float]:
+    rank = 0 if ratio is None else 2 if math.isfinite(ratio) else 1
+    return rank, severity(ratio)
 
 
 def severity(ratio: float | None) -> float:

@@ -197,7 +197,7 @@ def cause_lines(report: Report) -> tuple[str, ...]:
         told = _by_operation(causes.dependants)
         lines.append(f"dependants: {told}; mend {', '.join(reasons)} first")
     if causes.roots:
-        lines.append(f"next: conformance explain {causes.roots[0].worst.case}")
+        lines.append(f"next: conformance explain {causes.roots[0].worst.case} --backend BACKEND")
     return tuple(visible("\n".join(lines)).split("\n"))
 
 

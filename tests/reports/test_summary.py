@@ -45,7 +45,7 @@ def test_the_summary_tells_what_to_mend_first(make):
         "   | \\x1b[31m\\x00\\u202e # \\ufffe\\ud800\n"
         "and 3 more: linear crash 1, linear timeout 1, linear error 1\n"
         "dependants: block 1; mend layer_norm first\n"
-        "next: conformance explain layer-norm/two-features"
+        "next: conformance explain layer-norm/two-features --backend BACKEND"
     )
 
 
@@ -125,7 +125,10 @@ def test_a_failure_of_one_kind_of_question_is_told_as_such(make, other, told):
 
 
 def test_the_worst_failure_is_one_of_the_operation_itself(make):
-    """A dependant may be further off, but the root is where to look; no number is beyond any."""
+    """A dependant may be further off, but the root is where to look.
+
+    A finite multiple of the bound says more than NaN, and NaN more than no multiple.
+    """
     own = [
         make.failing("layer-norm/a", diagnosis=(make.SAMPLE,), ratio=ratio)
         for ratio in (2.0, math.nan)
@@ -133,7 +136,10 @@ def test_the_worst_failure_is_one_of_the_operation_itself(make):
     far = make.failing("block/a", operation="block", because="layer_norm", diagnosis=(make.SAMPLE,))
     (cause,) = root_causes([own[0], far]).roots
     assert (cause.worst, cause.dependants) == (own[0], (far,))
-    (cause,) = root_causes([make.failing("x/y", diagnosis=(make.SAMPLE,)), own[1]]).roots
+    (cause,) = root_causes([own[1], own[0]]).roots
+    assert cause.worst is own[0]
+    unmeasured = make.failing("x/y", diagnosis=(make.SAMPLE,), ratio=None)
+    (cause,) = root_causes([unmeasured, own[1]]).roots
     assert cause.worst is own[1]
 
 
