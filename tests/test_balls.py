@@ -61,3 +61,11 @@ def test_an_exponent_beyond_that_of_a_decimal_is_no_accident():
         assert not proven(large.exp())
         with pytest.raises(NotProven):
             decimal(large.exp())
+
+
+def test_a_radius_beyond_the_exponents_of_a_decimal_hides_no_digit():
+    """1 plus or minus exp of -1e38 has all its digits."""
+    with precision():
+        sure = flint.arb(1, (-flint.arb("1e38")).exp())
+        assert sure.rad() > 0
+        assert decimal(sure) == 1

@@ -28,6 +28,9 @@ HIGHER_PRECISIONS = (500, 1200, 2000)
 #: Below half of the smallest positive double: zero in every precision.
 _INVISIBLE = Decimal("1e-330")
 
+#: A radius that no digit of a visible number shows.
+_NEGLIGIBLE = Decimal("1e-1000")
+
 
 class NotProven(Exception):
     """A ball is too wide to tell the digits of its value."""
@@ -112,7 +115,9 @@ def decimal(value: Any, digits: int = 25) -> Decimal:
         raise NotProven(f"{value} is not a finite number")
     if value.abs_upper() < arb(str(_INVISIBLE)):  # its exponent may be beyond that of a decimal
         return Decimal(0)
-    middle, radius = _exact(value.mid()), _exact(value.rad())
+    middle = _exact(value.mid())
+    below = value.rad() < arb(str(_NEGLIGIBLE))  # the exponent of a radius may be beyond too
+    radius = _NEGLIGIBLE if below else _exact(value.rad())
     if middle == 0:
         raise NotProven(f"{value} may be zero or not")
     rounded = Decimal(format(middle, f".{digits - 1}e"))
