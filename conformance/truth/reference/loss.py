@@ -20,6 +20,8 @@ class LossRules(AttentionRules):
         Rejected as ``check_targets`` does.
         """
         self.check_targets(logits, targets, ignore_index)
+        if logits.ndim == 1:  # one position alone is one of one
+            logits, targets = logits.reshape((1, *logits.shape)), targets.reshape(1)
         scored = self.scored(targets, ignore_index)
         losses = self.losses(take(logits, np.nonzero(scored)), targets[scored])
         return self.mean_loss(losses, targets)
