@@ -6,8 +6,9 @@ import flint
 import numpy as np
 import pytest
 
-from conformance.model import Tensor
+from conformance.model import Call, Parameters, Tensor
 from conformance.precision import PRECISIONS
+from conformance.specification.tensors import tensor
 from conformance.truth.arithmetic.balls import Balls, decimal, precision
 from conformance.truth.arithmetic.domains import Doubles
 from conformance.truth.arithmetic.functions import sqrt
@@ -178,6 +179,16 @@ def test_no_verdict_where_errors_are_not_linear():
     assert np.all(found["float64"]["y"] < 1e-6)
     alone = first_orders(Reference(), "layer_norm", **far)
     assert np.all(np.isfinite(alone["float32"]))
+
+
+@pytest.mark.parametrize(("max_norm", "judged"), [("6", True), ("5.000001", False)])
+def test_no_verdict_where_errors_make_a_computation_go_another_way(max_norm, judged):
+    """A norm of 5 is clipped to 5.000001 or not, as its last digit falls."""
+    gradients = Parameters(tensors={"weight": tensor([3, 4])})
+    given = {"gradients": gradients, "max_norm": Decimal(max_norm)}
+    clipping = case("clip_gradients", calls={"": Call(given=given)})
+    for bounds in prove(clipping, OPERATIONS["clip_gradients"]).bounds.values():
+        assert np.all(np.isfinite(bounds["", "gradients.weight"])) == judged
 
 
 def test_no_verdict_where_the_value_has_none():
