@@ -59,3 +59,9 @@ def proven(
 def answer(*values: float, dtype: str = "float64", output: str = "y", **more: object) -> Answer:
     """An answer of one output of rank 1."""
     return Answer(outputs={output: np.array(values, dtype=dtype)}, **more)
+
+
+def steps(case: Case) -> int:
+    """How many steps a training takes, 0 where the case has none."""
+    counts = (call.given.get("steps", 0) for call in case.calls.values())
+    return max(count for count in counts if isinstance(count, int))

@@ -27,6 +27,7 @@ from conformance.truth.faults import catalogue
 from conformance.truth.faults.gelu import Relu
 from conformance.truth.proof.evaluate import Impossible, evaluate_case
 from conformance.truth.reference import Reference
+from tests.builders import steps
 
 FAULTS = catalogue()
 SPECIFICATION = load()
@@ -45,11 +46,6 @@ ELSEWHERE = {
 }
 
 ROWS = {f"C-{number:02}" for number in range(1, 87)}
-
-
-def steps(case):
-    """How many steps a training takes, 0 where the case has none."""
-    return max(call.given.get("steps", 0) for call in case.calls.values())
 
 
 #: All cases but the long trainings, which come to no rule that short ones don't.

@@ -43,7 +43,7 @@ from conformance.truth.faults.training import BlocksNotHeld, OnlyHeadHeld
 from conformance.truth.faults.trivial import ZerosReturned
 from conformance.truth.proof.evaluate import Impossible, evaluate_case
 from conformance.truth.reference import Reference
-from tests.builders import call, case
+from tests.builders import call, case, steps
 
 SPECIFICATION = load()
 FAULTS = catalogue()
@@ -134,11 +134,6 @@ def outcome(reference, case_id, domain):
     except (Rejected, Impossible) as error:
         return type(error).__name__
     return {key: (node.shape, node.value.tobytes()) for key, node in found.items()}
-
-
-def steps(case):
-    """How many steps a training takes, 0 where the case has none."""
-    return max(call.given.get("steps", 0) for call in case.calls.values())
 
 
 @pytest.mark.parametrize("fault", [one for one in FAULTS.values() if one is not LeftTailLost])

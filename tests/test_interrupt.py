@@ -307,3 +307,23 @@ def test_nothing_to_go_on_from_is_told(resume, tamper, message):
     told = resume(tamper)
     assert message in told.err
     assert "Traceback" not in told.err
+
+
+class Rectifies(NumpyBackend):
+    """Fails, so that there is something to diagnose."""
+
+    def gelu(self, x):
+        return x * (x > 0)
+
+
+def test_an_interrupted_diagnosis_keeps_the_verdicts(monkeypatch):
+    """What was judged stays judged; the report is partial, and its failures have no diagnosis."""
+
+    def interrupted(*_given, **_named):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("conformance.diagnose.diagnose", interrupted)
+    (report,) = conformance.run([Rectifies()], select=["gelu/pair", "gelu/shoulders"])
+    assert report.planned == 4
+    assert [verdict.verdict for verdict in report.verdicts] == ["fail"] * 3
+    assert not [verdict for verdict in report.verdicts if verdict.diagnosis]
