@@ -25,7 +25,14 @@ from conformance.truth.effects.misread import as_read
 from conformance.truth.effects.rules import replaced
 from conformance.truth.effects.visibility import native_effect
 from conformance.truth.faults import Fault, catalogue
-from conformance.truth.faults.gelu import LeftTailLost, NegativeSideCut, Relu, TanhGelu
+from conformance.truth.faults.gelu import (
+    LeftTailLost,
+    NegativeSideCut,
+    QuickGelu,
+    Relu,
+    Silu,
+    TanhGelu,
+)
 from conformance.truth.faults.layer_norm import (
     AffineForgotten,
     EpsOneMillionth,
@@ -158,7 +165,7 @@ def test_a_fault_changes_an_answer(fault):
 # -------------------------------------------------------------------------------- weak checks
 
 
-@pytest.mark.parametrize("fault", [Relu, TanhGelu])
+@pytest.mark.parametrize("fault", [Relu, TanhGelu, Silu, QuickGelu])
 @pytest.mark.parametrize("a", [Decimal("0.999995"), Decimal("0.5"), 2])
 def test_an_identity_of_gelu_holds_for_its_substitutes(fault, a):
     """g(a) - g(-a) = a holds whatever Phi is, as long as Phi(a) + Phi(-a) = 1 (C-11, C-13)."""

@@ -127,7 +127,7 @@ class DividesByTheBatch(ModelTorch):
     fault = "loss-over-batch"
 
     def mean(self, losses, scored, logits):
-        return losses.sum() / len(scored)
+        return losses.sum() / (len(scored) if scored.ndim else 1)
 
 
 class DividesByTheVocabulary(ModelTorch):
