@@ -155,7 +155,7 @@ def adapters():
         ]
         for position, member in enumerate(found):
             few = position % max(1, len(found) // AT_ONCE) == 0
-            marks = () if few and stem != "training" else (pytest.mark.exhaustive,)
+            marks = () if few else (pytest.mark.exhaustive,)
             yield pytest.param(stem, member, id=f"{stem}-{member.__name__}", marks=marks)
 
 

@@ -8,8 +8,6 @@ from tests import adversarial_models as adversarial
 from tests import honest_decoder as answers
 from tests.adversarial import Draw, cast, outside, proof_of
 
-pytestmark = pytest.mark.exhaustive
-
 
 def seeds(count):
     return pytest.mark.parametrize("seed", range(count))

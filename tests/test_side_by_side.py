@@ -12,7 +12,12 @@ from tests import running
 from tests.running import Trace, vice
 
 #: Values, gradients, relations, rejections and undefined outputs.
-SELECT = ("gelu", "residual", "linear/*rank*", "layer-norm/no-eps-constant")
+SELECT = (
+    "gelu", "residual", "linear/*rank*", "layer-norm/no-eps-constant",
+    # parameters by name, whole numbers, several outputs, draws, and a training
+    "decoder/one-block", "optimiser/clipping-above", "model/registered-424",
+    "model/initial-seeds", "training/one-step",
+)  # fmt: skip
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -13,8 +13,6 @@ import torch
 
 from tests.adapters.training_torch import DOUBLE, TrainingTorch
 
-pytestmark = pytest.mark.exhaustive
-
 CONFIGURATION = {
     "vocab_size": 4,
     "block_size": 8,
