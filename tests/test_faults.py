@@ -12,6 +12,7 @@ import flint
 import numpy as np
 import pytest
 
+from conformance.backends.numpy import NumpyBackend
 from conformance.errors import Rejected
 from conformance.frozen import Truth
 from conformance.layout import SPEC
@@ -40,10 +41,15 @@ from conformance.truth.faults.layer_norm import (
     SampleVariance,
 )
 from conformance.truth.faults.linear import (
+    BiasAtFirstPosition,
+    BiasForgotten,
     BiasGradientAveraged,
+    BiasSubtracted,
+    BiasTwice,
     TransposedWeight,
     WeightGradientOfLastPosition,
 )
+from conformance.truth.faults.linear_gradients import BiasGradientOverFeatures
 from conformance.truth.faults.linear_shapes import RankOneLifted
 from conformance.truth.faults.rounding import OnePassVariance
 from conformance.truth.faults.training import BlocksNotHeld, OnlyHeadHeld
@@ -290,6 +296,45 @@ def test_a_uniform_upstream_hides_absent_gradients_of_the_document_s_layer():
     uneven = asked(Reference, "linear", [[1, 0, -1], [Decimal("0.5"), 2, 1]], **given)
     for name in ("weight", "x"):
         assert np.all(Balls().magnitude(uneven[name]) > 0.1)
+
+
+def test_a_total_hides_over_which_axis_it_was_taken():
+    """The bias gradient summed over the features has another shape and the same total (C-71)."""
+    right, wrong = (
+        asked(r, "linear", UNEVEN, **LINEAR)["bias"] for r in (Reference, BiasGradientOverFeatures)
+    )
+    assert right.shape != wrong.shape
+    assert magnitude(np.sum(right) - np.sum(wrong)) < 1e-50
+
+
+@pytest.mark.parametrize("fault", [BiasForgotten, BiasAtFirstPosition, BiasTwice, BiasSubtracted])
+def test_a_bias_of_zeros_hides_what_becomes_of_it(fault):
+    """A layer that was just initialised says nothing of its bias (C-73)."""
+    fresh = {**LINEAR, "bias": [0, 0, 0]}
+    assert blind(*(value(r, "linear", **fresh) for r in (Reference, fault)))
+    assert not blind(*(value(r, "linear", **LINEAR) for r in (Reference, fault)))
+
+
+def test_a_difference_quotient_checks_a_gradient_only_if_it_is_central_and_in_float64():
+    """On one side it is thousands of times further off, in float32 a fifth of its value (C-65)."""
+    exact = float(asked(Reference, "layer_norm", UNEVEN, x=X, **NORM, eps=EPS)["x"][0, 0])
+
+    def off(dtype, sides):
+        x, upstream = np.array(X, dtype), np.array(UNEVEN, dtype)
+        nudge = np.zeros_like(x)
+        nudge[0, 0] = step = 1e-5
+
+        def total(moved):
+            given = {name: np.array(value, dtype) for name, value in NORM.items()}
+            y = NumpyBackend().layer_norm(moved, **given, eps=float(EPS))
+            return float(np.sum(upstream * y, dtype=dtype))
+
+        below = total(x - nudge) if sides == 2 else total(x)
+        return abs((total(x + nudge) - below) / (sides * step) - exact)
+
+    assert off("float64", 2) < 1e-9
+    assert off("float64", 1) > 1e-6
+    assert off("float32", 2) > 0.1 * abs(exact)
 
 
 def test_a_check_for_exact_moments_refuses_what_is_right():
