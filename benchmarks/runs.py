@@ -7,6 +7,8 @@ One run each, for they take minutes; the ratios are to processes started in the 
 
 from __future__ import annotations
 
+import os
+import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -22,6 +24,17 @@ def run(out: str, cache: Path, *backends: str) -> float:
     ENVIRONMENT["XDG_CACHE_HOME"] = str(cache)
     arguments = ("run", *backends, "--jobs", "2", "--out", out)
     return seconds(process(sys.executable, "-m", "conformance", *arguments))
+
+
+def peak(*arguments: str) -> float:
+    """The largest resident memory of a ``conformance`` command and of its children, in MiB."""
+    nowhere = subprocess.DEVNULL
+    run = subprocess.Popen(
+        (sys.executable, "-m", "conformance", *arguments),
+        env=ENVIRONMENT, stdout=nowhere, stderr=nowhere,
+    )  # fmt: skip
+    _, _, usage = os.wait4(run.pid, 0)
+    return usage.ru_maxrss / 1024
 
 
 def but_training() -> list[str]:
@@ -46,6 +59,11 @@ def main() -> None:
             found, ours, theirs = ratio(process(*command, *more), baseline)
             print(f"{label} / importing numpy, click, msgspec: {found:.1f} (budget 10)")
             print(f"    {ours:.2f} s and {theirs:.2f} s")
+
+        whole = ("run", "numpy", "--out", out)
+        few, many = peak(*whole, "--dtype", "float64"), peak(*whole)
+        print(f"memory of NumPy's run of twice as many questions: {many / few:.2f} (budget 1)")
+        print(f"    {many:.0f} MiB and {few:.0f} MiB")
 
         cold = run(out, cache, *IMPORTS)
         warm = run(out, cache, *IMPORTS)
