@@ -52,8 +52,6 @@ class Runs:
             [sys.executable, "-m", "conformance", "run", *map(str, arguments)],
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
             env={**os.environ, "SLOW": str(seconds)},
-            # as from a terminal: what a shell puts into the background ignores Ctrl-C
-            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509
         )  # fmt: skip
 
     @contextmanager
