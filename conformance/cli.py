@@ -9,13 +9,16 @@ import os
 import signal
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from conformance import __version__
 from conformance.errors import ConformanceError, UsageError
 from conformance.layout import LATEST_REPORTS, SPEC
+
+if TYPE_CHECKING:
+    from conformance.precision import Dtype
 
 #: The exit code when the kit itself is at fault, so that it never looks like a verdict.
 DEFECT = 70
@@ -186,7 +189,7 @@ def show(case: str, spec: Path) -> None:
 )
 @_spec_option
 def explain(
-    case: str, backend: str | None, reproducer: bool, dtype: str | None, spec: Path
+    case: str, backend: str | None, reproducer: bool, dtype: Dtype | None, spec: Path
 ) -> None:
     """Explain CASE: its derivation, an answer beside it, what each known mistake would give."""
     if dtype and not reproducer:
@@ -203,7 +206,7 @@ def explain(
         from conformance import reproducer as files
 
         found = listing.find_case(case, specification)
-        click.echo(files.reproducer(found, specification, dtype or "float64"), nl=False)  # type: ignore[arg-type] # click checks
+        click.echo(files.reproducer(found, specification, dtype or "float64"), nl=False)
         return
     from conformance.explanation import explain as lines
     from conformance.runner import Options, connect

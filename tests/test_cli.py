@@ -734,13 +734,6 @@ def test_what_would_be_passed_over_in_silence_is_a_mistake(command, arguments, t
     assert told in result[2]
 
 
-def test_an_empty_list_of_gaps_says_so(command):
-    """No line at all would look like a command that did nothing."""
-    code, out, _ = command("faults", "--missed")
-    assert code == 0
-    assert out == "every fault is rejected, in every dtype that can show it.\n"
-
-
 def test_a_list_of_no_cases_exits_with_4(command):
     """As a run of no cases does."""
     code, out, err = command("list", "cases", "--select", "gleu")
