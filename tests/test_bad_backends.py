@@ -79,7 +79,7 @@ VICES = [
     (
         "RaisesWhatCantBeShown",
         PAIR,
-        "fail",
+        "error",
         "rejected valid arguments: Unspeakable: (its text can't be shown)",
     ),
     ("Exits", PAIR, "crash", "SystemExit(3)"),
@@ -210,7 +210,7 @@ def test_a_vice_has_its_verdict_and_its_message(tmp_path, vice, case, verdict, m
 #: Vices whose verdict is due, and some words of the message.
 ODD_VICES = [
     ("ReturnsRecords", PAIR, "fail", "not {dtype}"),
-    ("RejectsWithoutText", PAIR, "fail", "rejected valid arguments"),
+    ("RejectsWithoutText", PAIR, "error", "rejected valid arguments"),
     ("AcceptsWithObjects", CONSTANT, "fail", "y "),
     ("AnswersWithoutOutputs", PAIR, "error", ""),
     ("AnswersWithAnUnknownStatus", PAIR, "error", "splendid"),

@@ -23,8 +23,8 @@ from typing import Any
 import numpy as np
 
 from conformance.errors import Rejected
-from conformance.harness.wording import told
-from conformance.model import Answer, Description, Question
+from conformance.harness.wording import legible, told
+from conformance.model import Answer, Description, Question, Status
 
 #: Raised in an adapter's own lines, these are slips of the adapter, not rejections of the input.
 _SLIPS = (AttributeError, NameError, ImportError)
@@ -102,7 +102,7 @@ class Adapter:
             try:
                 result = self._result(question)
             except Rejected as rejected:
-                return Answer(status="rejected", kind=rejected.kind, message=told(rejected))
+                return _refusal("rejected", rejected, kind=rejected.kind)
             except MemoryError:
                 raise  # out of memory is a crash, wherever it shows
             except Exception as error:  # whatever an implementation raises is its answer
@@ -221,7 +221,12 @@ class Adapter:
         own = {_source(cls) for cls in type(self).__mro__ if cls not in (Adapter, object)}
         where = f" ({Path(file).name}:{line})" if file in own else ""
         slip = isinstance(error, _SLIPS) and file in own
-        return Answer(status="error" if slip else "rejected", message=f"{told(error)}{where}")
+        return _refusal("error" if slip else "rejected", error, where)
+
+
+def _refusal(status: Status, error: Exception, where: str = "", kind: str | None = None) -> Answer:
+    message = f"{told(error)}{where}"
+    return Answer(status=status, kind=kind, message=message, legible=legible(error))
 
 
 def _unfolded(values: Mapping[str, Any]) -> dict[str, Any]:

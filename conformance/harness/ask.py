@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 
 from conformance.harness.arrays import MOST_NUMBERS, blank, number_name
-from conformance.harness.wording import tame, told
+from conformance.harness.wording import legible, tame, told
 from conformance.model import Answer, Backend, Layout, Question, Status
 from conformance.strides import laid_out
 
@@ -46,6 +46,7 @@ def ask(backend: Backend, question: Question) -> Answer:
         outputs={name: _own(value) for name, value in answer.outputs.items()},
         kind=None if answer.kind is None else tame(answer.kind),
         message=tame(answer.message),
+        legible=answer.legible and legible(answer.message),
         changed=tuple(changed),
     )
 

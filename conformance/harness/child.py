@@ -61,7 +61,8 @@ def main(questions: str, answers: str, memory: str, backend_name: str) -> None:
             from conformance.model import Answer
 
             answer = Answer(status="crash", message="KeyboardInterrupt")
-        _send(outgoing, protocol.encode(protocol.answered_message(message.number, answer)))
+        answered = protocol.encode(protocol.answered_message(message.number, answer))
+        _send(outgoing, answered + protocol.encode(protocol.Done(number=message.number)))
 
 
 def _send(outgoing: int, line: bytes) -> None:

@@ -156,7 +156,7 @@ class ChildBackend:
             self._child.kill()
         self._rest = b""
         try:
-            message = protocol.decode_from_child(self._line(START_TIMEOUT))
+            message, _ = self._receive(time.monotonic() + START_TIMEOUT)
         except (_Gone, _TooSlow, ValueError, msgspec.MsgspecError) as error:
             printed = self._child.printed_since(0)
             slow = isinstance(error, _TooSlow)
@@ -181,18 +181,25 @@ class ChildBackend:
             self._child = None
 
     def _receive_answer(self) -> Answer:
-        line = self._line(self._timeout)
-        try:
-            message = protocol.decode_from_child(line)
-        except (msgspec.MsgspecError, RecursionError) as error:
-            raise ValueError(f"{error}: {line[:_SHOWN]!r}") from None
+        deadline = time.monotonic() + self._timeout
+        message, _ = self._receive(deadline)
         if not isinstance(message, protocol.Answered):
             raise ValueError(f"{type(message).__name__} instead of an answer")  # noqa: TRY004
         if message.number != self._number:
             numbers = f"an answer to question {message.number} to question {self._number}"
             raise ValueError(numbers)
+        last, line = self._receive(deadline)
+        if last != protocol.Done(number=self._number):
+            raise ValueError(f"more than one answer to question {self._number}: {line[:_SHOWN]!r}")
         answer = protocol.answer_of(message)
         return msgspec.structs.replace(answer, message=tame(answer.message))
+
+    def _receive(self, deadline: float) -> tuple[protocol.FromChild, bytes]:
+        line = self._line(deadline)
+        try:
+            return protocol.decode_from_child(line), line
+        except (msgspec.MsgspecError, RecursionError) as error:
+            raise ValueError(f"{error}: {line[:_SHOWN]!r}") from None
 
     def _send(self, line: bytes) -> None:
         """Write a message, while the child may be too dead or too busy to read it."""
@@ -209,13 +216,12 @@ class ChildBackend:
             except BlockingIOError:
                 continue
 
-    def _line(self, timeout: float) -> bytes:
+    def _line(self, deadline: float) -> bytes:
         """The next line from the child.
 
         Raises _Gone, _TooSlow, and ValueError for a line that no honest answer is as long as.
         """
         assert self._child is not None
-        deadline = time.monotonic() + timeout
         parts = [self._rest]
         size = len(self._rest)
         while b"\n" not in parts[-1]:

@@ -1,10 +1,11 @@
 """The messages between the kit and a child process: JSON lines over a pipe of their own.
 
 The child says ``hello`` once, or ``refused``. Then every ``ask`` has a number, and is answered by
-one ``answered`` with the same number; the end of its pipe ends the child. Arrays are written as
-numbers, so that any language can take part: ``{"dtype": "float32", "shape": [2], "data": [1.5,
-"NaN"]}``, row-major, with the strings NaN, Infinity and -Infinity where JSON has no number, and
-true and false in an array of bool.
+one ``answered`` and one ``done`` with the same number; the end of its pipe ends the child.
+
+Arrays are written as numbers, so that any language can take part: ``{"dtype": "float32", "shape":
+[2], "data": [1.5, "NaN"]}``, row-major, with the strings NaN, Infinity and -Infinity where JSON has
+no number, and true and false in an array of bool.
 
 ``spec/schema/protocol.json`` is the JSON Schema of these messages; a test holds it to the types.
 """
@@ -21,7 +22,7 @@ from conformance.model import Answer, Description, Layout, Mode, Question, Statu
 from conformance.precision import Dtype
 
 #: Raised when a message changes its meaning. Both sides refuse another.
-VERSION = 1
+VERSION = 2
 
 #: The largest message that is read, in bytes; ``MOST_NUMBERS`` of 24 characters fit in.
 LARGEST = 64 * 2**20
@@ -69,10 +70,17 @@ class Answered(msgspec.Struct, frozen=True, kw_only=True, tag="answered"):
     outputs: dict[str, Array] = {}
     kind: str | None = None
     message: str = ""
+    legible: bool = True
     changed: list[str] = []
 
 
-FromChild: TypeAlias = Hello | Refused | Answered
+class Done(msgspec.Struct, frozen=True, kw_only=True, tag="done"):
+    """Nothing more comes to the question of that number: what comes before this is its answer."""
+
+    number: int
+
+
+FromChild: TypeAlias = Hello | Refused | Answered | Done
 ToChild: TypeAlias = Ask
 
 _encoder = msgspec.json.Encoder()
@@ -147,6 +155,7 @@ def answered_message(number: int, answer: Answer) -> Answered:
         outputs={name: pack(value) for name, value in answer.outputs.items()},
         kind=answer.kind,
         message=answer.message,
+        legible=answer.legible,
         changed=list(answer.changed),
     )
 
@@ -161,5 +170,6 @@ def answer_of(message: Answered) -> Answer:
         outputs={name: unpack(value) for name, value in message.outputs.items()},
         kind=message.kind,
         message=message.message,
+        legible=message.legible,
         changed=tuple(message.changed),
     )

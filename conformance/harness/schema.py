@@ -11,13 +11,13 @@ from typing import Any
 
 import msgspec
 
-from conformance.harness.protocol import VERSION, Answered, Ask, Hello, Refused
+from conformance.harness.protocol import VERSION, Answered, Ask, Done, Hello, Refused
 
 
 def protocol_schema() -> dict[str, Any]:
     """The schema (JSON Schema 2020-12) of one line of the protocol."""
     messages, parts = msgspec.json.schema_components(
-        [Hello, Refused, Ask, Answered], ref_template="#/$defs/{name}"
+        [Hello, Refused, Ask, Answered, Done], ref_template="#/$defs/{name}"
     )
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",

@@ -20,6 +20,15 @@ def tame(text: object) -> str:
     return f"{kept} … and {left_out} characters more" if left_out > 0 else kept
 
 
+def legible(text: object) -> bool:
+    """Whether ``text`` is there at all, and UTF-8 can hold what is kept of it."""
+    try:
+        str(text)[:MOST].encode("utf-8")
+    except Exception:  # its __str__ is the backend's own code
+        return False
+    return True
+
+
 def told(error: BaseException) -> str:
     """The type of an exception, and its text where it has one."""
     text = tame(error)

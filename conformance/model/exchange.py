@@ -47,13 +47,16 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     """What came back. ``outputs`` by output name; for ``vjp`` by argument or parameter name.
 
     A gradient that is absent has no key; a gradient of zero is an array of zeros. ``kind`` is the
-    kind given with a rejection. ``changed`` names arguments that the backend wrote into.
+    kind given with a rejection. ``legible`` is False where the text of ``message`` could not be
+    encoded, and only what could be shown of it is there. ``changed`` names arguments that the
+    backend wrote into.
     """
 
     status: Status = "outputs"
     outputs: dict[str, Any] = {}  # name -> Array
     kind: str | None = None
     message: str = ""
+    legible: bool = True
     changed: tuple[str, ...] = ()
 
 
