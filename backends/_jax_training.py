@@ -150,9 +150,9 @@ class JaxTraining(JaxDecoder, Counting):
         """``tokens [B, T]``, ``targets [B, T]``, parameters by name -> what the steps leave behind.
 
         ``losses [steps]`` before each step; ``gradient_norms`` by name, ``[steps]`` each, before
-        clipping; the last ``parameters`` by name; how many elements of each are ``optimised``;
-        ``predictions [B, T]``. Raises ``Rejected`` as ``decoder_loss``; tokens and targets are
-        checked before.
+        clipping; ``gradients`` by name, those of the last step; the last ``parameters`` by name;
+        how many elements of each are ``optimised``; ``predictions [B, T]``. Raises ``Rejected`` as
+        ``decoder_loss``; tokens and targets are checked before.
         """
         scoring = (("heads", heads), ("eps", eps), ("ignore_index", ignore_index))
         settings = (
@@ -166,8 +166,9 @@ class JaxTraining(JaxDecoder, Counting):
         state = (parameters, moments, moments)
         losses: list[Array] = []
         norms: list[Tree] = []
+        gradients: Tree = {}
         for step in range(1, steps + 1):
-            state, loss, found = self._compiled_step(
+            state, loss, found, gradients = self._compiled_step(
                 state,
                 step,
                 tokens,
@@ -184,6 +185,7 @@ class JaxTraining(JaxDecoder, Counting):
         return {
             "losses": np.stack(jax.device_get(losses)),
             "gradient_norms": {name: np.stack([n[name] for n in recorded]) for name in parameters},
+            "gradients": gradients,
             "parameters": after,
             "optimised": {name: leaf.size for name, leaf in first.items()},
             "predictions": predictions,
@@ -197,8 +199,8 @@ class JaxTraining(JaxDecoder, Counting):
         return jax.jit(predictions, static_argnames=("heads", "eps"))
 
     @cached_property
-    def _compiled_step(self) -> Callable[..., tuple[State, Array, Tree]]:
-        """One step: the state before -> the state after, the loss, the norms before clipping."""
+    def _compiled_step(self) -> Callable[..., tuple[State, Array, Tree, Tree]]:
+        """One step: the state before -> the state after, the loss, the norms, the gradients."""
 
         def step(
             state: State,
@@ -209,7 +211,7 @@ class JaxTraining(JaxDecoder, Counting):
             scoring: Attributes,
             settings: Attributes,
             max_norm: float,
-        ) -> tuple[State, Array, Tree]:
+        ) -> tuple[State, Array, Tree, Tree]:
             def loss_of(parameters: Tree) -> Array:
                 return self.decoder_loss(tokens, targets, parameters, **dict(scoring))
 
@@ -228,7 +230,7 @@ class JaxTraining(JaxDecoder, Counting):
             first, second, third = (
                 {name: one[kind] for name, one in each.items()} for kind in kinds
             )
-            return (first, second, third), loss, norms
+            return (first, second, third), loss, norms, gradients
 
         return jax.jit(step, static_argnames=("scoring", "settings", "max_norm"))
 

@@ -141,8 +141,9 @@ class NumpyTraining(NumpyDecoder, Counting):
         """``tokens [B, T]``, ``targets [B, T]``, parameters by name -> what the steps leave behind.
 
         ``losses [steps]`` before each step; ``gradient_norms`` by name, ``[steps]`` each, before
-        clipping; the last ``parameters`` by name; how many elements of each are ``optimised``;
-        ``predictions [B, T]``. Raises ``Rejected`` as ``decoder_loss``.
+        clipping; ``gradients`` by name, those of the last step; the last ``parameters`` by name;
+        how many elements of each are ``optimised``; ``predictions [B, T]``. Raises ``Rejected`` as
+        ``decoder_loss``.
         """
         model = {name: parameter.copy() for name, parameter in parameters.items()}
         moments = {name: (np.zeros_like(p), np.zeros_like(p)) for name, p in model.items()}
@@ -156,6 +157,7 @@ class NumpyTraining(NumpyDecoder, Counting):
         }
         losses: list[Array] = []
         norms: dict[str, list[Array]] = {}
+        gradients: dict[str, Array] = {}
         scoring = {**decoding, "ignore_index": ignore_index}
         for step in range(1, steps + 1):
             loss = self.decoder_loss(tokens, targets, model, **scoring)
@@ -172,6 +174,7 @@ class NumpyTraining(NumpyDecoder, Counting):
         return {
             "losses": np.stack(losses),
             "gradient_norms": {name: np.stack(each) for name, each in norms.items()},
+            "gradients": gradients,
             "parameters": model,
             "optimised": {name: first.size for name, (first, _) in moments.items()},
             "predictions": self.decoder(tokens, model, **decoding).argmax(axis=-1),

@@ -82,6 +82,14 @@ class Decoder(nn.Module):
         """The parameters as the specification has them, weights ``[in, out]``."""
         return {name: p.T if turned else p for name, p, turned in self.registered}
 
+    def gradients(self) -> dict[str, Tensor]:
+        """Copies of the gradients that there are, as ``by_name``."""
+        return {
+            name: (p.grad.T if turned else p.grad).clone()
+            for name, p, turned in self.registered
+            if p.grad is not None
+        }
+
     def load(self, parameters: Mapping[str, Tensor]) -> None:
         """Take the numbers of ``parameters``, by the specification's names."""
         with torch.no_grad():

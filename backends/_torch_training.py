@@ -151,9 +151,9 @@ class TorchTraining(TorchDecoder, Counting):
         """``tokens [B, T]``, ``targets [B, T]``, parameters by name -> what the steps leave behind.
 
         ``losses [steps]`` before each step; ``gradient_norms`` by name, ``[steps]`` each, before
-        clipping, absent where a step had no gradient; the last ``parameters`` by name; how many
-        elements of each the optimiser holds, ``optimised``; ``predictions [B, T]``. Raises
-        ``Rejected`` as ``decoder_loss``.
+        clipping, absent where a step had no gradient; ``gradients`` by name, those of the last
+        step; the last ``parameters`` by name; how many elements of each the optimiser holds,
+        ``optimised``; ``predictions [B, T]``. Raises ``Rejected`` as ``decoder_loss``.
         """
         model = Decoder(sizes_of(parameters), self.device, parameters["head"].dtype)
         model.load(parameters)
@@ -163,6 +163,7 @@ class TorchTraining(TorchDecoder, Counting):
         )
         losses: list[Tensor] = []
         norms: dict[str, list[Tensor]] = {name: [] for name in model.by_name()}
+        gradients: dict[str, Tensor] = {}
         with torch.enable_grad(), _one_thread():
             for _ in range(steps):
                 optimizer.zero_grad(set_to_none=True)
@@ -176,9 +177,9 @@ class TorchTraining(TorchDecoder, Counting):
                 )
                 loss.backward()
                 losses.append(loss.detach())
-                for name, parameter, _turned in model.registered:
-                    if parameter.grad is not None:
-                        norms[name].append(torch.linalg.vector_norm(parameter.grad))
+                gradients = model.gradients()
+                for name, gradient in gradients.items():
+                    norms[name].append(torch.linalg.vector_norm(gradient))
                 nn.utils.clip_grad_norm_(model.parameters(), max_norm)
                 optimizer.step()
         with torch.no_grad():
@@ -188,6 +189,7 @@ class TorchTraining(TorchDecoder, Counting):
             "gradient_norms": {
                 name: torch.stack(each) for name, each in norms.items() if len(each) == steps
             },
+            "gradients": gradients,
             "parameters": model.by_name(),
             "optimised": _held(model, optimizer),
             "predictions": logits.argmax(dim=-1),

@@ -50,7 +50,7 @@ def training(steps, dtype="float64", **settings):
 
 
 def trained(backend, steps, dtype="float64", **settings):
-    wanted = ("losses", "gradient_norms", "parameters", "optimised", "predictions")
+    wanted = ("losses", "gradient_norms", "gradients", "parameters", "optimised", "predictions")
     return outputs(backend, "train", training(steps, dtype, **settings), wanted, dtype)
 
 
@@ -284,6 +284,10 @@ def test_each_step_is_one_of_adamw_on_clipped_gradients(backend):
             model[name] = 0.998 * model[name] - 0.02 * first[name] / (1 - 0.9**t) / root
     found = trained(backend, 2)
     close(found["losses"], losses, rtol=1e-11)
+    told = under(found, "gradients")
+    assert set(told) == set(gradients)
+    for name, gradient in gradients.items():  # of the last step, as they were before clipping
+        close(told[name], gradient, rtol=1e-6, atol=1e-9, err_msg=name)
     for name, item in under(found, "parameters").items():
         # an element whose gradient is mere rounding may step either way
         moved = np.abs(first[name]) > 1e-12
@@ -305,7 +309,10 @@ def test_training_keeps_names_shapes_and_dtype(backend, dtype):
     }
     after = under(found, "parameters")
     assert {name: item.shape for name, item in after.items()} == plain.MODEL
-    real = [*after.values(), *under(found, "gradient_norms").values(), found["losses"]]
+    told = under(found, "gradients")
+    assert {name: item.shape for name, item in told.items()} == plain.MODEL
+    norms = under(found, "gradient_norms")
+    real = [*after.values(), *norms.values(), *told.values(), found["losses"]]
     assert {item.dtype.name for item in real} == {dtype}
     assert all(np.array_equal(item, given["parameters"][name]) for name, item in before.items())
     assert all((item != before[name]).any() for name, item in after.items())

@@ -285,7 +285,8 @@ class TrainingTorch(ModelTorch):
             loss, found = self.differentiated(loss_of, model, seen)
             gathered = self.accumulated(gathered, found)
             clipped = self.limited(gathered, max_norm)
-            for name, g in self.shown(gathered, clipped, model, weight_decay).items():
+            told = self.shown(gathered, clipped, model, weight_decay)
+            for name, g in told.items():
                 norms[name].append(self.norm_of([g]))
             model = self.stepped(model, clipped, held, state, step, settings)
             losses.append(self.noted(loss, lambda now=model: loss_of(now)))
@@ -293,6 +294,7 @@ class TrainingTorch(ModelTorch):
         return {
             "losses": torch.stack(losses),
             "gradient_norms": {name: torch.stack(rows) for name, rows in norms.items() if rows},
+            "gradients": told,
             "parameters": {name: model[name] for name in seen},
             "optimised": {name: model[name].numel() for name in held},
             "predictions": logits.argmax(dim=-1),

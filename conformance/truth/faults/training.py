@@ -52,10 +52,11 @@ class LossAfterStep(Fault):
 
 
 class ClippedNormsReported(Fault):
-    """The norms of the gradients were told after clipping."""
+    """The gradients and their norms were told after clipping."""
 
     breaks = "TRAIN-GRADIENT-NORMS"
-    mend = "Take the norms before the gradients are clipped."
+    also = ("TRAIN-GRADIENTS",)
+    mend = "Take the gradients and their norms before they are clipped."
 
     def observed(
         self, gradients: ByName, limited: ByName, parameters: ByName, settings: Settings
@@ -63,12 +64,27 @@ class ClippedNormsReported(Fault):
         return limited
 
 
+class ClearedGradientsReported(Fault):
+    """The gradients and their norms were told when they had been cleared, as zeros."""
+
+    breaks = "TRAIN-GRADIENTS"
+    also = ("TRAIN-GRADIENT-NORMS",)
+    sources = ("BUG-OPT-10",)
+    mend = "Keep the gradients before they are cleared; a view of them is cleared with them."
+
+    def observed(
+        self, gradients: ByName, limited: ByName, parameters: ByName, settings: Settings
+    ) -> ByName:
+        return {name: each.tape.floats(np.zeros(each.shape)) for name, each in gradients.items()}
+
+
 class DecayInGradientNorms(Fault):
-    """Weight decay was counted in the norm of the gradient."""
+    """Weight decay was counted in the gradients and their norms."""
 
     breaks = "TRAIN-GRADIENT-NORMS"
+    also = ("TRAIN-GRADIENTS",)
     sources = ("C-54",)
-    mend = "Take the norm of the gradient of the loss alone."
+    mend = "Take the gradient of the loss alone, and its norm."
 
     def observed(
         self, gradients: ByName, limited: ByName, parameters: ByName, settings: Settings

@@ -40,8 +40,8 @@ class TrainingRules(DecoderRules, OptimiserRules, InitialisationRules):
     ) -> dict[str, Any]:
         """The loss before each step and the norm of each gradient before it is clipped.
 
-        After the last step: the parameters, how many elements of each the optimiser holds, and
-        the token that has the largest logit at each position.
+        Of the last step the gradients themselves, and after it: the parameters, how many elements
+        of each the optimiser holds, and the token that has the largest logit at each position.
         """
         settings = {
             "learning_rate": learning_rate,
@@ -57,6 +57,7 @@ class TrainingRules(DecoderRules, OptimiserRules, InitialisationRules):
         norms: dict[str, list[Node]] = {}
         moments: dict[str, tuple[Node, Node]] = {}
         gradients: ByName = {}
+        seen: ByName = {}
         earlier = parameters
         for step in range(1, steps + 1):
             loss, earlier = loss_of(parameters), parameters
@@ -72,6 +73,7 @@ class TrainingRules(DecoderRules, OptimiserRules, InitialisationRules):
         return {
             "losses": stack(losses),
             "gradient_norms": {name: stack(found) for name, found in norms.items()},
+            "gradients": seen,
             "parameters": final,
             "optimised": {name: final[name].value.size for name in self.held(final)},
             "predictions": self.largest(logits),
@@ -103,7 +105,7 @@ class TrainingRules(DecoderRules, OptimiserRules, InitialisationRules):
         parameters: ByName,
         settings: Mapping[str, Node],
     ) -> ByName:
-        """The gradients whose norms are told: those of the loss, before they are ``limited``."""
+        """The gradients that are told, and their norms: those of the loss, before ``limited``."""
         del limited, parameters, settings
         return gradients
 

@@ -35,6 +35,16 @@ class ShowsClippedNorms(TrainingTorch):
         return clipped
 
 
+class ShowsWhatWasCleared(TrainingTorch):
+    fault = "cleared-gradients-reported"
+
+    def shown(self, gradients, clipped, model, decay):
+        kept = {name: g.clone() for name, g in gradients.items()}
+        for g in kept.values():
+            g.zero_()
+        return kept
+
+
 class TakesDecayForAGradient(TrainingTorch):
     fault = "decay-in-gradient-norms"
 
