@@ -162,25 +162,20 @@ class JaxTraining(JaxDecoder, Counting):
             ("eps", adam_eps),
             ("weight_decay", weight_decay),
         )
-        moments = jax.tree.map(jnp.zeros_like, parameters)
+        step = partial(self._compiled_step, scoring=scoring, settings=settings, max_norm=max_norm)
+        moments = {name: _zeros_like(leaf) for name, leaf in parameters.items()}
         state = (parameters, moments, moments)
         losses: list[Array] = []
         norms: list[Tree] = []
         gradients: Tree = {}
-        for step in range(1, steps + 1):
-            state, loss, found, gradients = self._compiled_step(
-                state,
-                step,
-                tokens,
-                targets,
-                scoring=scoring,
-                settings=settings,
-                max_norm=max_norm,
-            )
+        for number in range(1, steps + 1):
+            state, _, loss, found, gradients = step(state, number, tokens, targets)
             losses.append(loss)
             norms.append(found)
         after, first, _ = state
-        predictions = self._compiled_predictions(tokens, after, heads=heads, eps=eps)
+        # What the last parameters predict is seen by a step that is not kept: a function for the
+        # predictions alone would be compiled for each model as well.
+        _, predictions, *_ = step(state, steps + 1, tokens, targets)
         recorded = jax.device_get(norms)  # to stack them there would be compiled for each length
         return {
             "losses": np.stack(jax.device_get(losses)),
@@ -192,15 +187,10 @@ class JaxTraining(JaxDecoder, Counting):
         }
 
     @cached_property
-    def _compiled_predictions(self) -> Callable[..., Array]:
-        def predictions(tokens: Array, parameters: Tree, *, heads: int, eps: float) -> Array:
-            return jnp.argmax(self.decoder(tokens, parameters, heads=heads, eps=eps), axis=-1)
-
-        return jax.jit(predictions, static_argnames=("heads", "eps"))
-
-    @cached_property
-    def _compiled_step(self) -> Callable[..., tuple[State, Array, Tree, Tree]]:
-        """One step: the state before -> the state after, the loss, the norms, the gradients."""
+    def _compiled_step(self) -> Callable[..., tuple[State, Array, Array, Tree, Tree]]:
+        """One step: the state before -> the state after, and of the state before what it predicts,
+        the loss, the norms of its gradients and the gradients.
+        """
 
         def step(
             state: State,
@@ -211,10 +201,13 @@ class JaxTraining(JaxDecoder, Counting):
             scoring: Attributes,
             settings: Attributes,
             max_norm: float,
-        ) -> tuple[State, Array, Tree, Tree]:
-            def loss_of(parameters: Tree) -> Array:
-                return self.decoder_loss(tokens, targets, parameters, **dict(scoring))
+        ) -> tuple[State, Array, Array, Tree, Tree]:
+            score = dict(scoring)
 
+            def loss_of(parameters: Tree) -> Array:
+                return self.decoder_loss(tokens, targets, parameters, **score)
+
+            logits = self.decoder(tokens, state[0], heads=score["heads"], eps=score["eps"])
             loss, gradients = jax.value_and_grad(loss_of)(state[0])
             norms = jax.tree.map(lambda leaf: jnp.sqrt(jnp.sum(leaf * leaf)), gradients)
             clipped = self.clip_gradients(gradients, max_norm=max_norm)["gradients"]
@@ -230,9 +223,16 @@ class JaxTraining(JaxDecoder, Counting):
             first, second, third = (
                 {name: one[kind] for name, one in each.items()} for kind in kinds
             )
-            return (first, second, third), loss, norms, gradients
+            after = (first, second, third)
+            return after, jnp.argmax(logits, axis=-1), loss, norms, gradients
 
         return jax.jit(step, static_argnames=("scoring", "settings", "max_norm"))
+
+
+def _zeros_like(leaf: Array) -> Array:
+    """Zeros beside ``leaf``. Those of jnp would be compiled for each shape."""
+    zeros: Array = jax.device_put(np.zeros(leaf.shape, leaf.dtype), leaf.sharding)
+    return zeros
 
 
 @partial(jax.jit, static_argnames=("sizes", "dtype"))
