@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Mapping, Sequence
+from itertools import zip_longest
 from pathlib import Path
 from threading import Event
 from typing import Any
@@ -90,10 +91,15 @@ class Session:
 
     def _judge_rest(self, planned: Sequence[tuple[Case, Dtype]], progress: Progress) -> bool:
         """Judge what is planned beyond the verdicts there are; False where it was stopped."""
-        for case, dtype in planned[len(self.verdicts) :]:
+        rest = planned[len(self.verdicts) :]
+        first: Question | None = None
+        for (case, dtype), following in zip_longest(rest, rest[1:]):
             if self.stop.is_set():
                 return False
-            verdict, answers = self._judge(case, dtype)
+            # Built while the backend is at work on the one before, which it was asked ahead.
+            ahead = None if following is None else self._first(*following)
+            verdict, answers = self._judge(case, dtype, first, ahead)
+            first = ahead
             if self.stop.is_set():  # the answer may be that of a child that was ended
                 return False
             self._add(case, dtype, verdict, answers)
@@ -112,13 +118,18 @@ class Session:
             self.verdicts[position] = verdict
         return True
 
-    def _judge(self, case: Case, dtype: Dtype) -> Kept:
-        """Ask every call of ``case``, and judge the answers."""
-        questions, answers = self._ask(case, dtype)
+    def _judge(
+        self, case: Case, dtype: Dtype, first: Question | None, ahead: Question | None
+    ) -> Kept:
+        """Ask every call of ``case``, and judge the answers while the backend works ``ahead``."""
+        questions, answers = self._ask(case, dtype, first)
+        twin = self._twin(case, dtype)
+        if ahead is not None:
+            self.backend.ask_ahead(ahead)
         truth = None
         if isinstance(case.expectation, Values | Relations):
             truth = self.truth.of(case)
-        verdict = judge.verdict(case, dtype, truth, answers, self._twin(case, dtype))
+        verdict = judge.verdict(case, dtype, truth, answers, twin)
         if verdict.verdict == "fail":
             printed = self.backend.printed()
             if printed:
@@ -151,12 +162,21 @@ class Session:
             self._again[position] = answers
         self.verdicts.append(verdict)
 
-    def _ask(self, case: Case, dtype: Dtype) -> tuple[dict[str, Question], dict[str, Answer]]:
+    def _first(self, case: Case, dtype: Dtype) -> Question | None:
+        """The question of the first call, which takes no other's answer."""
+        return question(
+            case, self.spec.operations[case.operation], next(iter(case.calls)), dtype, {}
+        )
+
+    def _ask(
+        self, case: Case, dtype: Dtype, first: Question | None = None
+    ) -> tuple[dict[str, Question], dict[str, Answer]]:
+        """Questions and answers by call; the ``first`` of them may have been asked ahead."""
         operation = self.spec.operations[case.operation]
         questions: dict[str, Question] = {}
         answers: dict[str, Answer] = {}
         for call in case.calls:
-            asked = question(case, operation, call, dtype, answers)
+            asked, first = first or question(case, operation, call, dtype, answers), None
             if asked is None:  # it takes an output that did not come; that answer is judged
                 break
             questions[call] = asked

@@ -170,6 +170,27 @@ def test_jax_compiles_a_decoder_once_whatever_its_parameters_tokens_and_targets_
     assert len(compiled) == 6
 
 
+def test_jax_compiles_a_step_of_training_once():
+    """Neither the first step is another one, nor the look at what is predicted at the end."""
+    compiled = []
+
+    def listen(event, seconds, **about):
+        if event == "/jax/core/compile/backend_compile_duration":
+            compiled.append(about)
+
+    backend = JaxBackend()
+    settings = {"learning_rate": 0.02, "beta_1": 0.9, "beta_2": 0.999, "adam_eps": 1e-8}
+    settings |= {"weight_decay": 0.1, "max_norm": 0.5}
+    jax.monitoring.register_event_duration_secs_listener(listen)
+    try:
+        for steps in (3, 1):
+            given = plain_decoder.filled("decoder_loss", seed=steps)
+            plain_decoder.ask(backend, "train", {**given, **settings, "steps": steps})
+    finally:
+        jax.monitoring.unregister_event_duration_listener(listen)
+    assert len(compiled) == 1
+
+
 def test_jax_reports_what_is_raised_while_tracing_as_it_is():
     """A rejection keeps its kind through the compiler, and a slip of the adapter is an error."""
 

@@ -9,6 +9,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -330,6 +331,45 @@ def test_a_backend_that_dies_at_import_is_told_with_what_it_printed(run):
 QUESTION = Question(
     operation="gelu", mode="evaluate", dtype="float64", arguments={"x": np.zeros(1)}, outputs=("y",)
 )
+
+
+def asking(number):
+    return msgspec.structs.replace(QUESTION, arguments={"x": np.full(1, float(number))})
+
+
+def test_a_question_asked_ahead_is_answered_when_it_is_asked(trace):
+    """What is printed belongs to the question that it was printed for, whoever judges meanwhile."""
+    first, second, fatal = map(asking, (0, 1, 2))
+    with ChildBackend(vice("prints_its_argument")) as backend:
+        assert backend.answer(first).outputs["y"].tolist() == [0.0]
+        backend.ask_ahead(second)
+        time.sleep(0.1)  # it is answered by now, and has printed
+        assert backend.printed() == "asked 0.0"
+        assert backend.answer(second).outputs["y"].tolist() == pytest.approx([0.8413447460685429])
+        assert backend.printed() == "asked 1.0"
+        backend.ask_ahead(fatal)
+        assert backend.printed() == "asked 1.0"
+        crash = backend.answer(fatal)
+        assert (crash.status, crash.message) == (
+            "crash",
+            "exited with code 2\nit printed last:\nasked 2.0",
+        )
+        backend.ask_ahead(first)  # there is no child to ask; one is started when it is asked
+        assert backend.answer(first).status == "outputs"
+    assert trace.is_gone()
+
+
+def test_a_child_that_dies_unasked_is_a_crash_of_the_question_it_does_not_answer(trace):
+    """Whether that was sent to it before it died, or could not be sent any more."""
+    with ChildBackend(vice("prints_its_argument")) as backend:
+        assert backend.answer(asking(3)).status == "outputs"
+        time.sleep(0.3)
+        late = asking(0)
+        backend.ask_ahead(late)
+        found = backend.answer(late)
+        assert (found.status, found.message) == ("crash", "exited with code 3")
+        assert backend.answer(late).status == "outputs"
+    assert trace.is_gone()
 
 
 @pytest.fixture

@@ -23,8 +23,15 @@ class Connection(Protocol):
         """The answer to one question, whatever happens."""
         ...
 
+    def ask_ahead(self, question: Question) -> None:
+        """Let the backend begin on the question that it will be asked next, if it can.
+
+        Meanwhile its last answer is judged. The next call of ``answer`` is for this object.
+        """
+        ...
+
     def printed(self) -> str:
-        """The last lines that the backend printed since it was asked, if anyone knows."""
+        """What the backend printed last, of the question it answered last, if anyone knows."""
         ...
 
     def gave_up(self, operation: str) -> bool:
@@ -50,6 +57,9 @@ class InProcess:
 
     def answer(self, question: Question) -> Answer:
         return ask(self._backend, question)
+
+    def ask_ahead(self, question: Question) -> None:
+        pass  # it answers where the kit judges
 
     def printed(self) -> str:
         return ""  # it prints where the kit prints

@@ -1,4 +1,4 @@
-"""A backend in a child process of its own, with the same two methods as any other.
+"""A backend in a child process of its own, with the same methods as any other.
 
 What the child does to itself (a segmentation fault, a hang, garbage on the pipe) is one answer;
 then the child is started again and the run goes on.
@@ -6,11 +6,8 @@ then the child is started again and the run goes on.
 
 from __future__ import annotations
 
-import os
 import threading
-import time
 from collections import Counter
-from collections.abc import Callable
 from typing import Self
 
 import msgspec
@@ -18,8 +15,7 @@ import msgspec
 from conformance.errors import BackendError
 from conformance.harness import protocol
 from conformance.harness.spawn import Spawned
-from conformance.harness.waiting import wait_readable, wait_writable
-from conformance.harness.wording import tame
+from conformance.harness.talk import Garbage, Gone, Talk, TooSlow
 from conformance.model import Answer, Description, Question
 
 #: After so many crashes or timeouts in a row, the rest of an operation is not asked any more.
@@ -28,19 +24,14 @@ IN_A_ROW = 5
 #: How long a child may take to import its libraries, in seconds.
 START_TIMEOUT = 300.0
 
-#: How often it is seen whether a child lives that says nothing: a fork may hold its pipe open.
-_GLANCE = 0.2
 
-#: How much of a line that is no message is shown, in bytes.
-_SHOWN = 80
+class _Ahead:
+    """A question that is sent before it is asked."""
 
-
-class _Gone(Exception):
-    """The child is dead, or has closed its pipe."""
-
-
-class _TooSlow(Exception):
-    """Nothing came within the time limit."""
+    def __init__(self, question: Question, printed_before: str) -> None:
+        self.question = question
+        self.printed_before = printed_before
+        self.trouble: Gone | TooSlow | None = None
 
 
 class ChildBackend:
@@ -62,10 +53,8 @@ class ChildBackend:
         self._asked = asked
         self._timeout = timeout
         self._memory = memory
-        self._child: Spawned | None = spawned
-        self._number = 0
-        self._rest = b""
-        self._mark = 0
+        self._talk = None if spawned is None else Talk(spawned, timeout)
+        self._ahead: _Ahead | None = None
         self._lock = threading.Lock()
         self._closed = False
         self._in_a_row: Counter[str] = Counter()
@@ -96,13 +85,26 @@ class ChildBackend:
             self._in_a_row[question.operation] = 0
         return answer
 
+    def ask_ahead(self, question: Question) -> None:
+        """Send ``question`` to a child that waits for one; ``answer`` is called with it next."""
+        with self._lock:
+            if self._talk is None or self._closed or self.gave_up(question.operation):
+                return
+            self._ahead = _Ahead(question, self._talk.printed())
+            try:
+                self._talk.ask(question)
+            except (Gone, TooSlow) as trouble:  # it comes out when the question is asked
+                self._ahead.trouble = trouble
+
     def gave_up(self, operation: str) -> bool:
         """Whether the last ``IN_A_ROW`` questions of ``operation`` all crashed or hung."""
         return self._in_a_row[operation] >= IN_A_ROW
 
     def printed(self) -> str:
-        """The last lines that the child printed since it was asked the latest question."""
-        return "" if self._child is None else self._child.printed_since(self._mark)
+        """The last lines that the child printed from the question it answered last."""
+        if self._ahead is not None:
+            return self._ahead.printed_before
+        return "" if self._talk is None else self._talk.printed()
 
     def close(self) -> None:
         """End the child and all it started, for good.
@@ -110,9 +112,9 @@ class ChildBackend:
         A thread that waits for an answer gets a crash instead, and no other child is started.
         """
         self._closed = True
-        child = self._child
-        if child is not None:
-            child.kill()  # first, so that nobody waits
+        talk = self._talk
+        if talk is not None:
+            talk.child.kill()  # first, so that nobody waits
         with self._lock:
             self._end()
 
@@ -121,46 +123,62 @@ class ChildBackend:
     def _ask(self, question: Question) -> Answer:
         if self._closed:
             return Answer(status="crash", message="not asked: the backend is closed")
-        if self._child is None:
+        if self._talk is None:
             try:
                 self._start()
             except BackendError as error:
                 return Answer(status="crash", message=f"can't be started again: {error.what}")
-        assert self._child is not None
-        self._number += 1
-        self._mark = self._child.printed_bytes
+        assert self._talk is not None
+        lost = False
         try:
-            self._send(protocol.encode(protocol.ask_message(self._number, question)))
-            answer = self._receive_answer()
-        except _Gone:
-            answer = Answer(status="crash", message=self._child.ending())
-        except _TooSlow:
-            answer = Answer(status="timeout", message=f"no answer within {self._timeout:g} s")
-        except (ValueError, msgspec.MsgspecError) as error:
-            answer = Answer(status="error", message=f"what came is no answer: {error}")
-            self._end()
+            answer = self._exchange(self._talk, question)
+        except (Gone, TooSlow, Garbage) as trouble:
+            answer, lost = self._told(self._talk, trouble), True
         if answer.status == "outputs":
             return answer
-        printed = self._child.printed_since(self._mark) if self._child else ""
+        printed = self._talk.printed()
         if printed:
             message = f"{answer.message}\nit printed last:\n{printed}"
             answer = msgspec.structs.replace(answer, message=message)
-        if answer.status in {"crash", "timeout"}:
+        if lost or answer.status == "crash":
             self._end()
         return answer
 
+    def _exchange(self, talk: Talk, question: Question) -> Answer:
+        """The answer to ``question``, which may have been sent already."""
+        ahead, self._ahead = self._ahead, None
+        if ahead is None:
+            talk.ask(question)
+        elif ahead.trouble is not None:
+            raise ahead.trouble
+        else:
+            assert ahead.question is question, "another question was asked ahead"
+        return talk.answer()
+
+    def _told(self, talk: Talk, trouble: Gone | TooSlow | Garbage) -> Answer:
+        match trouble:
+            case Gone():
+                return Answer(status="crash", message=talk.child.ending())
+            case TooSlow():
+                return Answer(status="timeout", message=f"no answer within {self._timeout:g} s")
+            case Garbage():
+                return Answer(status="error", message=f"what came is no answer: {trouble}")
+
     def _start(self) -> protocol.Hello:
         """Start the child unless it runs already, and wait until it is ready."""
-        self._child = self._child or Spawned(self._asked, self._memory)
+        self._talk = self._talk or Talk(Spawned(self._asked, self._memory), self._timeout)
+        child = self._talk.child
         if self._closed:  # meanwhile, by another thread that has seen no child to kill
-            self._child.kill()
-        self._rest = b""
+            child.kill()
         try:
-            message, _ = self._receive(time.monotonic() + START_TIMEOUT)
-        except (_Gone, _TooSlow, ValueError, msgspec.MsgspecError) as error:
-            printed = self._child.printed_since(0)
-            slow = isinstance(error, _TooSlow)
-            why = f"not ready after {START_TIMEOUT:g} s" if slow else self._child.ending()
+            message = self._talk.hello(START_TIMEOUT)
+        except (Gone, TooSlow, Garbage) as trouble:
+            why = str(trouble)  # Garbage says it
+            if isinstance(trouble, TooSlow):
+                why = f"not ready after {START_TIMEOUT:g} s"
+            elif isinstance(trouble, Gone):
+                why = child.ending()
+            printed = self._talk.printed()
             self._end()
             if self._memory and "MemoryError" in printed:  # its stack says no more than that
                 printed = f"{self._memory} MiB are too little to start in: give it more memory"
@@ -170,77 +188,11 @@ class ChildBackend:
         self._end()
         if isinstance(message, protocol.Refused):
             raise BackendError(message.what, message.hint)
-        if isinstance(message, protocol.Hello):
-            spoken = f"version {message.version} of the protocol, not {protocol.VERSION}"
-            raise BackendError(f"{self._asked} speaks {spoken}")
-        raise BackendError(f"{self._asked} does not begin with a hello")
+        spoken = f"version {message.version} of the protocol, not {protocol.VERSION}"
+        raise BackendError(f"{self._asked} speaks {spoken}")
 
     def _end(self) -> None:
-        if self._child is not None:
-            self._child.end()
-            self._child = None
-
-    def _receive_answer(self) -> Answer:
-        deadline = time.monotonic() + self._timeout
-        message, _ = self._receive(deadline)
-        if not isinstance(message, protocol.Answered):
-            raise ValueError(f"{type(message).__name__} instead of an answer")  # noqa: TRY004
-        if message.number != self._number:
-            numbers = f"an answer to question {message.number} to question {self._number}"
-            raise ValueError(numbers)
-        last, line = self._receive(deadline)
-        if last != protocol.Done(number=self._number):
-            raise ValueError(f"more than one answer to question {self._number}: {line[:_SHOWN]!r}")
-        answer = protocol.answer_of(message)
-        return msgspec.structs.replace(answer, message=tame(answer.message))
-
-    def _receive(self, deadline: float) -> tuple[protocol.FromChild, bytes]:
-        line = self._line(deadline)
-        try:
-            return protocol.decode_from_child(line), line
-        except (msgspec.MsgspecError, RecursionError) as error:
-            raise ValueError(f"{error}: {line[:_SHOWN]!r}") from None
-
-    def _send(self, line: bytes) -> None:
-        """Write a message, while the child may be too dead or too busy to read it."""
-        assert self._child is not None
-        end, view = self._child.questions, memoryview(line)
-        os.set_blocking(end, False)
-        deadline = time.monotonic() + self._timeout
-        while view:
-            self._await(wait_writable, end, deadline)
-            try:
-                view = view[os.write(end, view) :]
-            except (BrokenPipeError, ConnectionResetError):
-                raise _Gone from None
-            except BlockingIOError:
-                continue
-
-    def _line(self, deadline: float) -> bytes:
-        """The next line from the child.
-
-        Raises _Gone, _TooSlow, and ValueError for a line that no honest answer is as long as.
-        """
-        assert self._child is not None
-        parts = [self._rest]
-        size = len(self._rest)
-        while b"\n" not in parts[-1]:
-            if size > protocol.LARGEST:
-                raise ValueError(f"a line of more than {protocol.LARGEST} bytes")
-            self._await(wait_readable, self._child.answers, deadline)
-            chunk = os.read(self._child.answers, 1 << 20)
-            if not chunk:
-                raise _Gone
-            parts.append(chunk)
-            size += len(chunk)
-        line, _, self._rest = b"".join(parts).partition(b"\n")
-        return line
-
-    def _await(self, wait: Callable[[int, float], bool], end: int, deadline: float) -> None:
-        """Return when ``end`` is ready. Raises _Gone for a dead child, _TooSlow for a late one."""
-        assert self._child is not None
-        while not wait(end, min(_GLANCE, deadline - time.monotonic())):
-            if self._child.process.poll() is not None and not wait(end, 0):
-                raise _Gone
-            if time.monotonic() >= deadline:
-                raise _TooSlow
+        self._ahead = None
+        if self._talk is not None:
+            self._talk.child.end()
+            self._talk = None
