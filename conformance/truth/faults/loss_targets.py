@@ -71,6 +71,7 @@ class NothingScoredIsZero(_NothingScoredReturns, Fault):
     """A loss without any scored target was zero."""
 
     breaks = "CE-ERR-NONE"
+    sources = ("BUG-CE-02",)
     mend = "Refuse targets that are all ignore_index."
     other_ways = (_ZeroReturned,)
 
@@ -93,6 +94,7 @@ class NothingScoredIsNan(_NothingScoredReturns, Fault):
     """A loss without any scored target was zero divided by zero."""
 
     breaks = "CE-ERR-NONE"
+    sources = ("BUG-CE-02",)
     mend = "Refuse targets that are all ignore_index."
     other_ways = (_MaskedThenDivided, _NanReturned)
 
@@ -118,6 +120,7 @@ class NegativeTargetsWrapped(Fault):
     """Negative targets were counted from the end of the vocabulary."""
 
     breaks = "CE-ERR-RANGE"
+    sources = ("BUG-CE-04",)
     mend = "Refuse a negative target that is not ignore_index."
 
     def cross_entropy(self, logits: Node, targets: np.ndarray, *, ignore_index: int) -> Node:
@@ -145,6 +148,7 @@ class UnknownTargetsScoreNothing(Fault):
     """Targets outside the vocabulary added nothing to the sum, and were counted all the same."""
 
     breaks = "CE-ERR-RANGE"
+    sources = ("BUG-CE-04",)
     mend = "Refuse a target outside the vocabulary, unless it is ignore_index."
 
     def cross_entropy(self, logits: Node, targets: np.ndarray, *, ignore_index: int) -> Node:
