@@ -174,6 +174,52 @@ def begin() -> None:
     ChildBackend("numpy").close()
 
 
+WRONG = """
+import numpy as np
+
+from conformance.backends.numpy import NumpyBackend
+
+
+class Known(NumpyBackend):
+    def layer_norm(self, x, gamma, beta, *, eps):
+        return super().layer_norm(x, gamma + np.ones((), gamma.dtype), beta, eps=eps)
+
+    def layer_norm_vjp(self, upstream, x, gamma, beta, *, eps):
+        gamma = gamma + np.ones((), gamma.dtype)
+        return super().layer_norm_vjp(upstream, x, gamma, beta, eps=eps)
+
+
+class Unknown(NumpyBackend):
+    def layer_norm(self, x, gamma, beta, *, eps):
+        return off(super().layer_norm(x, gamma, beta, eps=eps))
+
+    def layer_norm_vjp(self, upstream, x, gamma, beta, *, eps):
+        right = super().layer_norm_vjp(upstream, x, gamma, beta, eps=eps)
+        return {name: off(value) for name, value in right.items()}
+
+
+def off(right):
+    noise = np.sin(np.arange(right.size, dtype=right.dtype)).reshape(right.shape)
+    return right * np.array(1.01, right.dtype) + noise / np.array(64, right.dtype)
+"""
+
+
+def diagnosis(out: str) -> Iterator[Row]:
+    """Layer norm wrong in nearly every case, against a run of the same cases that passes.
+
+    Where the mistake is known, its trial ends the search for the next failure; where it is not,
+    every failure is held against the whole catalogue.
+    """
+    adapters = Path(out) / "wrong.py"
+    adapters.write_text(WRONG, encoding="utf-8")
+    passing, known, unknown = (
+        command("run", backend, "--select", "layer-norm/*", "--out", out)
+        for backend in ("numpy", f"{adapters}:Known", f"{adapters}:Unknown")
+    )
+    yield Row("diagnosis: a known mistake / a run that passes", 3.0, *ratio(known, passing))
+    yield Row("diagnosis: an unknown mistake / the same", 10.0, *ratio(unknown, passing))
+
+
 JAX = """
 import pickle
 import sys
@@ -284,6 +330,7 @@ def main(words: list[str]) -> None:
             "start": lambda: start(out),
             "reading": reading,
             "verdicts": lambda: verdicts(out),
+            "diagnosis": lambda: diagnosis(out),
             "training": training,
             "jax": lambda: jax_compilations(out),
         }

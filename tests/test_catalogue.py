@@ -47,6 +47,27 @@ ELSEWHERE = {
 
 ROWS = {f"C-{number:02}" for number in range(1, 87)}
 
+#: Mistakes that public implementations made in the linear layer, the layer norm, GELU and the
+#: residual addition; the feed-forward, which is made of them, has none of its own.
+PUBLIC_BUGS = {
+    f"BUG-{part}-{number:02}"
+    for part, numbers in {
+        "LIN": (1, 2, 3, 4, 6, 8),
+        "LN": (1, 2, 3, 4, 5, 6, 8, 9, 11),
+        "GELU": (1, 2, 3, 5),
+        "RES": (1, 3),
+    }.items()
+    for number in numbers
+}
+
+#: Bugs that cases cite and that have no fault, and why.
+WITHOUT_A_FAULT = {
+    "BUG-LN-05": "the formula of the documents, whose squares overflow: test_faults.py proves it",
+    "BUG-GELU-05": "float16 alone has the function that saturates above one",
+    "BUG-OPT-08": "a recipe that leaves parameters out; the documents decay what they are given",
+    "BUG-TST-05": "a uniform upstream, which is a weak check",
+}
+
 
 #: All cases but the long trainings, which come to no rule that short ones don't.
 QUICK = [case for case in SPECIFICATION.cases.values() if steps(case) < 10]
@@ -83,18 +104,21 @@ def test_the_sources_of_a_fault_are_ids(name):
     assert [row[0] for row in sources] == sorted((row[0] for row in sources), reverse=True)
 
 
+def test_every_public_bug_of_a_part_has_a_fault_or_a_reason():
+    """A fault cites it, or it stands here why none can."""
+    cited = {row for fault in FAULTS.values() for row in fault.sources if row.startswith("BUG-")}
+    assert PUBLIC_BUGS - cited == {"BUG-LN-05", "BUG-GELU-05"} < WITHOUT_A_FAULT.keys()
+    parts = re.compile("BUG-(LIN|LN|GELU|RES)-")
+    assert {row for row in cited if parts.match(row)} < PUBLIC_BUGS
+
+
 def test_a_bug_that_a_case_cites_is_the_mistake_of_a_fault():
-    """Of the bugs that cases cite few have no fault that cites them: what gives no verdict, what
-    half precision alone shows, and what several faults make together.
-    """
+    """Few have no fault that cites them, each for a reason that is given."""
     cited = {row for fault in FAULTS.values() for row in fault.sources if row.startswith("BUG-")}
     asked = {row for case in SPECIFICATION.cases.values() for row in case.sources}
     bugs = {row for row in asked if row.startswith("BUG-")}
     assert cited - asked == {"BUG-PAR-06", "BUG-TST-06"}  # of how a model is built and trained
-    assert bugs - cited == {
-        "BUG-CE-01", "BUG-CE-02", "BUG-CE-04", "BUG-CE-05", "BUG-EMB-01", "BUG-EMB-02",
-        "BUG-EMB-04", "BUG-GELU-05", "BUG-LN-05", "BUG-OPT-08", "BUG-TST-05",
-    }  # fmt: skip
+    assert bugs - cited == WITHOUT_A_FAULT.keys()
 
 
 def test_every_fault_is_rejected_or_carries_the_reason_why_it_can_t_be():

@@ -27,6 +27,7 @@ from conformance.truth.diagnosis import signature
 from conformance.truth.diagnosis.candidates import Candidate
 from conformance.truth.diagnosis.choose import choose
 from conformance.truth.diagnosis.evidence import LIKELY, Evidence, deepest_first, group
+from conformance.truth.diagnosis.explain import Explainer
 from conformance.truth.diagnosis.fitted import fitted_epsilon
 from conformance.truth.diagnosis.hints import hint
 from conformance.truth.diagnosis.trials import affordable
@@ -675,6 +676,26 @@ def test_a_backend_with_everything_wrong_is_diagnosed_where_the_mistake_is_known
         wrong = [v for v in failures(report) if v.operation == "layer_norm"]
         assert len(wrong) > 30
         assert all(bool(v.diagnosis) == (adapter is known) for v in wrong)
+
+
+def test_what_was_tried_keeps_its_numbers_and_not_their_history(monkeypatch):
+    """Thousands of trials would fill the memory with what each of them was computed from; those
+    that remember can't be asked again, and stay whole.
+    """
+    made = []
+
+    class Kept(Explainer):
+        def __init__(self):
+            super().__init__()
+            made.append(self)
+
+    monkeypatch.setattr(diagnosing, "Explainer", Kept)
+    judged(Noisy(), "layer-norm/rank-three")
+    (explainer,) = made
+    tried = {key[0].fault: found for key, found in explainer._results.items() if found}
+    assert len(tried) > 30
+    for name, found in tried.items():
+        assert any(node.parents for node in found.values()) == FAULTS[name].stateful, name
 
 
 def test_operations_are_taken_apart_from_the_bottom():

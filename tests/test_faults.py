@@ -413,6 +413,25 @@ def test_a_tail_that_is_lost_in_one_plus_erf_is_honest(dtype):
         assert (got == 0) == zero
 
 
+def test_squares_that_overflow_are_no_mistake_of_the_formula():
+    """Rounded step by step in float32, the documents' formula makes zeros of (1e30, -1e30), where
+    the right values are 1 and -1 (BUG-LN-05). A fault that does so would be the reference itself:
+    no bound is finite there, and no answer passes or fails. In float64 the case is judged.
+    """
+    one = SPECIFICATION.cases["layer-norm/huge-features"]
+    due = Truth(SPEC / "truth").of(one)["", "y"]
+    with np.errstate(over="ignore"):
+        by_step = {
+            dtype: evaluate_case(Reference(), Tape(Native(dtype)), one, "y")["", "y"].value
+            for dtype in one.dtypes
+        }
+    assert np.array_equal(by_step["float32"], [0, 0])
+    assert np.array_equal(due.high, [1, -1])
+    assert np.all(np.isinf(due.bounds["float32"]))
+    assert np.all(due.error(by_step["float64"]) <= due.bounds["float64"])
+    assert np.all(due.bounds["float64"] < 1e-14)
+
+
 @pytest.mark.parametrize("fault", [OnlyHeadHeld, BlocksNotHeld])
 def test_a_tape_that_remembers_the_steps_of_a_training_changes_no_gradient(fault):
     """What an optimiser does not hold is the same in every step, and each backward pass its own."""

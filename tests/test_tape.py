@@ -1,6 +1,8 @@
 """The tape: its pullbacks are derivatives, its rules are followed by gradients and by no error."""
 
+import gc
 from decimal import Decimal
+from weakref import ref
 
 import flint
 import numpy as np
@@ -288,3 +290,22 @@ def test_a_stack_is_differentiated_node_by_node():
     found = adjoints(y, tape.floats(np.array([[1.0, 10.0], [100.0, 1000.0]])))
     assert found[id(a)].value.tolist() == [2.0, 40.0]
     assert found[id(b)].value.tolist() == [100.0, 1000.0]
+
+
+@pytest.mark.parametrize("name", PRIMITIVES)
+def test_a_graph_goes_with_the_last_who_asks_for_it(name):
+    """Values, derivatives and zeros hold nodes in no circle: none waits to be collected."""
+    function, *shapes = PRIMITIVES[name]
+    tape = Tape(Doubles())
+    gc.disable()
+    try:
+        operands = [tape.floats(np.full(shape, 0.5)) for shape in shapes]
+        y = function(*operands)
+        found = adjoints(y, tape.floats(np.ones(y.shape)))
+        y.allowance(PRECISIONS["float32"])
+        assert y.extent().shape == y.shape
+        made = [ref(node) for node in (y, *operands, *found.values())]
+        del operands, y, found
+        assert not [node for node in made if node() is not None]
+    finally:
+        gc.enable()

@@ -1,17 +1,26 @@
-"""What a weaker check of a decoder can't see: the fault passes it and is there all the same."""
+"""What a weaker check can't see: the fault passes it and is there all the same.
+
+A case of the kit rejects the fault, and the tests of the parts name one that does.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
+from conformance.frozen import Truth
+from conformance.layout import SPEC
+from conformance.precision import DTYPES
+from conformance.specification import load
 from conformance.truth.arithmetic.domains import Doubles
 from conformance.truth.arithmetic.tape import Tape
+from conformance.truth.diagnosis.candidates import Candidate, contradicted
 from conformance.truth.faults import catalogue
 from conformance.truth.proof.evaluate import evaluate
 from conformance.truth.reference import Reference
 from tests.builders import OPERATIONS
 
+SPECIFICATION = load()
 FAULTS = catalogue()
 TOKENS = np.array([[1, 4, 1], [2, 0, 4]])
 TARGETS = np.array([[4, 1, 3], [0, 4, 2]])
@@ -38,9 +47,16 @@ def model(given, tokens=TOKENS, targets=TARGETS):
             "eps": np.array(1e-5), "ignore_index": -100}  # fmt: skip
 
 
+def without_loss(given):
+    """Of the arguments of ``decoder_loss`` those of ``decoder``."""
+    return {key: given[key] for key in ("tokens", "parameters", "heads", "eps")}
+
+
 def asked(name, operation, given, upstream=None):
-    """What the fault ``name``, or the reference, gives: the output, or gradients by name."""
-    reference = FAULTS[name]() if name else Reference()
+    """What the fault ``name``, another way to make it, or the reference gives: the output, or
+    gradients by name.
+    """
+    reference = (FAULTS[name] if isinstance(name, str) else name or Reference)()
     tape, (output,) = Tape(Doubles()), OPERATIONS[operation].outputs
     arguments = {key: _node(tape, value) for key, value in given.items()}
     named = arguments.get("parameters", arguments)
@@ -59,12 +75,32 @@ def _node(tape, value):
 
 
 def blind(name, operation, given, upstream=None):
-    """Whether the fault ``name`` gives what the reference gives."""
+    """Whether the fault ``name``, or another way to make it, gives what the reference gives."""
     right, wrong = (asked(each, operation, given, upstream) for each in (None, name))
     return right.keys() == wrong.keys() and all(
         right[key].shape == wrong[key].shape and np.allclose(right[key], wrong[key], atol=1e-12)
         for key in right
     )
+
+
+def given_by(case_id, name, dtype="float64", way=0):
+    """What the fault ``name`` gives in a case of the kit, by output."""
+    case = SPECIFICATION.cases[case_id]
+    results = Candidate(name, 3 * way).results(case, *OPERATIONS[case.operation].outputs, dtype)
+    return {output: node.value for (_, output), node in results.items()}
+
+
+def rejects(case_id, name, dtypes=DTYPES, way=0):
+    """Whether a case of the kit separates the fault ``name``, made in that way."""
+    case = SPECIFICATION.cases[case_id]
+    truth = Truth(SPEC / "truth").of(case)
+    (output,) = OPERATIONS[case.operation].outputs
+    return all(
+        contradicted(Candidate(name, 3 * way), case, output, truth, dtype) for dtype in dtypes
+    )
+
+
+# ------------------------------------------------------------------------------------ the decoder
 
 
 @pytest.mark.parametrize(
@@ -178,6 +214,123 @@ def test_a_symmetric_head_hides_that_it_is_read_the_other_way():
 def test_the_logits_hide_what_the_loss_does_with_them(name):
     """They are right, and so is every check of shapes, causality and batches (C-40, C-44)."""
     given = model(parameters())
-    logits = {key: given[key] for key in ("tokens", "parameters", "heads", "eps")}
-    assert blind(name, "decoder", logits)
+    assert blind(name, "decoder", without_loss(given))
     assert not blind(name, "decoder_loss", given)
+
+
+# -------------------------------------------------------------------------------------- the parts
+
+
+@pytest.mark.parametrize(
+    ("case", "name"),
+    [
+        ("layer-norm/two-features", "sample-variance"),
+        ("layer-norm/rank-three", "statistics-over-batch"),
+        ("residual/two-positions", "increment-of-first-position"),
+        ("residual/two-positions", "increment-averaged"),
+        ("attention/sublayer-five-positions", "attention-of-first-position"),
+    ],
+)
+def test_a_shape_hides_the_numbers_in_it(case, name):
+    """The output has the shape that is due, and is wrong (C-01, C-22)."""
+    due = Truth(SPEC / "truth").of(SPECIFICATION.cases[case])["", "y"]
+    assert given_by(case, name)["y"].shape == due.shape
+    assert rejects(case, name)
+
+
+PAIR = {"gamma": np.ones(2), "beta": np.zeros(2), "eps": np.array(1e-5)}
+
+
+def test_the_identity_of_gelu_hides_what_its_input_was_divided_by():
+    """g(z) - g(-z) = z holds for whatever opposite numbers two features became (C-01)."""
+    for norm in (None, "sample-variance"):
+        (z,) = asked(norm, "layer_norm", {"x": np.array([1.0, 3.0]), **PAIR}).values()
+        (g,) = asked(None, "gelu", {"x": z}).values()
+        assert np.isclose(g[1] - g[0], z[1], rtol=0, atol=1e-15)
+    assert rejects("layer-norm/two-features", "sample-variance")
+
+
+@pytest.mark.parametrize("way", [0, 1])
+def test_a_prefix_hides_statistics_over_the_batch(way):
+    """They mix sequences and not positions: no later token reaches an earlier logit, with the
+    features or without (C-07).
+    """
+    wrong = [FAULTS["statistics-over-batch"], *FAULTS["statistics-over-batch"].other_ways][way]
+    given = without_loss(model(parameters()))
+    whole = asked(wrong, "decoder", given)["logits"]
+    short = asked(wrong, "decoder", {**given, "tokens": TOKENS[:, :2]})["logits"]
+    assert np.allclose(whole[:, :2], short, atol=1e-12)
+    assert not blind(wrong, "decoder", given)
+    assert rejects("decoder/batch", "statistics-over-batch", way=way)
+
+
+def test_a_single_sequence_hides_statistics_over_batch_and_features():
+    """A batch of one has no other sequence, in values and gradients (C-07). Without the features
+    it shows: a position that is centred over one sequence is zero.
+    """
+    (with_features,) = FAULTS["statistics-over-batch"].other_ways
+    alone = model(parameters(), TOKENS[:1], TARGETS[:1])
+    assert blind(with_features, "decoder_loss", alone, 1.0)
+    assert not blind("statistics-over-batch", "decoder_loss", alone, 1.0)
+    assert not blind(with_features, "decoder_loss", model(parameters()), 1.0)
+    assert rejects("layer-norm/rank-three", "statistics-over-batch", way=1)
+
+
+def test_three_digits_hide_the_tanh_approximation():
+    """Of the document's sublayer both round to 0.921 and 3.42 (C-13)."""
+    case = SPECIFICATION.cases["feed-forward/sublayer-two-features"]
+    due = Truth(SPEC / "truth").of(case)["", "y"].high
+    wrong = given_by(case.id, "tanh-gelu")["y"]
+    assert [f"{number:.3g}" for number in due] == [f"{number:.3g}" for number in wrong]
+    assert rejects(case.id, "tanh-gelu")
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["decoder-one-head", "decoder-all-scored", "decoder-one-token", "decoder-other-mark"],
+)
+def test_a_loss_to_four_decimals_hides_the_tanh_approximation(name):
+    """A whole decoder moves by less than 1e-4 (C-13); within its bound it is rejected."""
+    case = SPECIFICATION.cases[f"loss/{name}"]
+    due = Truth(SPEC / "truth").of(case)["", "loss"].high
+    assert abs(given_by(case.id, "tanh-gelu")["loss"] - due) < 1e-4
+    assert rejects(case.id, "tanh-gelu", ["float64"])
+
+
+INCREMENTS = {
+    "x": np.array([[[1.0, 3.0], [11.0, 13.0]]]),
+    "increment": np.array([[[0.5, 1.0], [-0.25, 2.0]]]),
+}
+
+
+@pytest.mark.parametrize("name", ["increment-of-first-position", "increment-averaged"])
+def test_a_single_position_hides_whose_increment_is_added(name):
+    """The first is its own and the average of one is itself (C-22)."""
+    single = {key: value[:, :1] for key, value in INCREMENTS.items()}
+    assert blind(name, "residual_add", single, [[[2.0, -3.0]]])
+    assert not blind(name, "residual_add", INCREMENTS)
+    assert rejects("residual/two-positions", name)
+
+
+@pytest.mark.parametrize(
+    ("name", "case"),
+    [
+        ("increment-of-first-position", "residual/two-positions"),
+        ("attention-of-first-position", "attention/sublayer-five-positions"),
+    ],
+)
+def test_a_prefix_hides_an_increment_that_is_copied_from_the_first_position(name, case):
+    """The first position sees no later one, wherever its increment goes (C-22). An average over
+    the positions leaks, which a prefix shows.
+    """
+    given = without_loss(model(parameters()))
+
+    def leak(wrong):
+        whole = asked(wrong, "decoder", given)["logits"]
+        short = asked(wrong, "decoder", {**given, "tokens": TOKENS[:, :2]})["logits"]
+        return np.max(np.abs(whole[:, :2] - short))
+
+    assert leak(name) < 1e-12
+    assert leak("increment-averaged") > 0.01
+    assert not blind(name, "decoder", given)
+    assert rejects(case, name)

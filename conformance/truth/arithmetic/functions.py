@@ -7,13 +7,14 @@ from collections.abc import Callable
 import numpy as np
 
 from conformance.truth.arithmetic.domains import Function
-from conformance.truth.arithmetic.nodes import Factor, Node
+from conformance.truth.arithmetic.nodes import Factor, Node, alive
 
 
 def _unary(function: Function, a: Node, factor: Factor, derivative: Callable[[Node], Node]) -> Node:
     with np.errstate(all="ignore"):
         value = a.tape.domain.apply(function, a.value)
-    node = Node(value, (a,), lambda g: (g * derivative(node),), factor=factor, steps=1)
+    node = Node(value, (a,), lambda g: (g * derivative(itself()),), factor=factor, steps=1)
+    itself = alive(node)
     return node
 
 
@@ -24,13 +25,14 @@ def sqrt(a: Node) -> Node:
 
     def pullback(g: Node) -> tuple[Node]:
         # The root of an exact zero has no slope, and needs none: the zero can't be off.
-        flat = a.zero()
+        flat, root = a.zero(), itself()
         if not flat.any():
             return (g / (root + root),)
         kept = a.tape.floats((~flat).astype(np.float64))
         return (g * kept / (root + root + (1 - kept)),)
 
     root = Node(value, (a,), pullback, factor=2.0, steps=1, zero=a.zero)
+    itself = alive(root)
     return root
 
 

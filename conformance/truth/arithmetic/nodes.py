@@ -21,6 +21,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
+from weakref import ref
 
 import numpy as np
 
@@ -39,12 +40,16 @@ class Node:
 
     ``pullback`` is the derivative. ``rule`` is what the specification, or a fault, says the
     gradient is; gradients follow the rule where there is one, errors always the derivative.
+
+    No node holds itself, so that a graph goes with the last who asks for it: a diagnosis makes
+    thousands, and a collector that looks for circles would take longer than they do.
     """
 
     __slots__ = (
+        "__weakref__",
+        "_extent",
         "_zero",
         "_zeros",
-        "extent",
         "factor",
         "parents",
         "pullback",
@@ -72,7 +77,7 @@ class Node:
         self.parents = parents
         self.pullback = pullback
         self.factor = factor
-        self.extent = extent or self.magnitude
+        self._extent = extent
         self.steps = steps
         self.rule = rule or pullback
         self._zero = zero
@@ -91,14 +96,21 @@ class Node:
         """Absolute values as doubles."""
         return np.asarray(self.tape.domain.magnitude(self.value))
 
+    def extent(self) -> np.ndarray:
+        """The largest magnitude met on the way to each element, as doubles."""
+        return self.magnitude() if self._extent is None else self._extent()
+
     def zero(self) -> np.ndarray:
         """Which elements are an exact zero in every honest evaluation, as far as is known."""
         if self._zeros is None:
             for node in _unasked(self):
-                never = np.zeros(node.shape, dtype=bool)
-                node._zeros = never if node._zero is None else np.asarray(node._zero())  # noqa: SLF001
+                node._zeros = np.asarray(node.find_zero())  # noqa: SLF001
             assert self._zeros is not None
         return self._zeros
+
+    def find_zero(self) -> np.ndarray:
+        """What ``zero`` keeps, from that of the parents."""
+        return np.zeros(self.shape, dtype=bool) if self._zero is None else self._zero()
 
     def allowance(self, precision: Precision) -> np.ndarray:
         """The error that one honest evaluation of this node may add, as doubles.
@@ -240,6 +252,18 @@ def _unasked(node: Node) -> list[Node]:
     return ordered
 
 
+def alive(node: Node) -> Callable[[], Node]:
+    """Gives ``node``, and does not hold it: for a pullback in whose formula it stands itself."""
+    found = ref(node)
+
+    def itself() -> Node:
+        own = found()
+        assert own is not None  # whoever asks for its pullback holds it
+        return own
+
+    return itself
+
+
 def add(a: Node, b: Node) -> Node:
     """a + b. The operands may have been stored apart, so each counts with its own magnitude."""
     value = np.asarray(a.value + b.value)
@@ -275,7 +299,7 @@ def divide(a: Node, b: Node) -> Node:
         value = np.asarray(a.value / b.value)
 
     def pullback(g: Node) -> tuple[Node, Node]:
-        share = g / b
+        share, quotient = g / b, itself()
         out = quotient.shape
         return _unbroadcast(share, out, a.shape), _unbroadcast(-(share * quotient), out, b.shape)
 
@@ -287,6 +311,7 @@ def divide(a: Node, b: Node) -> Node:
         steps=1,
         zero=lambda: np.asarray(a.zero() & ~b.zero()),
     )
+    itself = alive(quotient)
     return quotient
 
 

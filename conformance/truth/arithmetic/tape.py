@@ -71,13 +71,17 @@ class Leaf(Node):
         self.parents = ()
         self.pullback = lambda _: ()
         self.factor = 1.0
-        self.extent = self.magnitude
+        self._extent = None
         self.rule = self.pullback
         self.steps = 0 if exact is None else 1
         self.exact = exact
-        self._zero = lambda: self.magnitude() == 0
+        self._zero = None
         self._zeros = None
         tape.finish(self)
+
+    def find_zero(self) -> np.ndarray:
+        """The zeros that are given."""
+        return np.asarray(self.magnitude() == 0)
 
     def allowance(self, precision: Precision) -> np.ndarray:
         """One rounding of each number that the precision can't hold, none of the others."""

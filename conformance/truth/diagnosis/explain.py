@@ -54,8 +54,8 @@ class Failure:
 
 class Explainer:
     """Looks for explanations failure by failure. What explains failures of the same operation and
-    mode is tried first, then what explains most of those of another; what one case gives is kept
-    for its other dtype.
+    mode is tried first, then what explains most of those of another; the numbers that one case
+    gives are kept for its other dtype.
     """
 
     def __init__(self) -> None:
@@ -103,17 +103,37 @@ class Explainer:
         }
 
     def _explains(self, candidate: Candidate, failure: Failure) -> bool:
-        native = catalogue()[candidate.fault].native
+        results = self._of(candidate, failure)
+        if not _resembles(results, failure):
+            return False
         dtype = failure.verdict.dtype
-        key = (candidate, dtype if native else "")
-        if key not in self._results:
-            self._results[key] = candidate.results(failure.case, failure.output, dtype)
-        results = self._results[key]
         if results is not None and failure.truth:
             given = {place: node.value for place, node in results.items()}
             if distance(failure.case, failure.truth, given, dtype) <= 1:
                 return False  # it would not have failed
-        return _gives(results, failure)
+        if results is None or _alike_alone(failure):
+            return True
+        # Few come so far, and their own bounds ask how the numbers came about.
+        if not catalogue()[candidate.fault].stateful:
+            results = candidate.results(failure.case, failure.output, dtype)
+        return results is not None and _matches(results, failure)
+
+    def _of(self, candidate: Candidate, failure: Failure) -> Results | None:
+        """The results of a candidate, without their history but of what can't be asked again."""
+        dtype, fault = failure.verdict.dtype, catalogue()[candidate.fault]
+        key = (candidate, dtype if fault.native else "")
+        if key not in self._results:
+            results = candidate.results(failure.case, failure.output, dtype)
+            self._results[key] = results if fault.stateful else _alone(results)
+        return self._results[key]
+
+
+def _alone(results: Results | None) -> Results | None:
+    """The numbers of ``results`` and not what they were computed from, which is thousands."""
+    return results and {
+        place: node if isinstance(node, Whole) else node.tape.floats(node.value)
+        for place, node in results.items()
+    }
 
 
 def _numeric(answer: Answer, failure: Failure) -> bool:
@@ -125,32 +145,50 @@ def _numeric(answer: Answer, failure: Failure) -> bool:
     )
 
 
-def _gives(results: Results | None, failure: Failure) -> bool:
-    """Whether every answer of the failure is what came of a fault, and one is not the truth."""
-    refused = any(answer.status == "rejected" for answer in failure.answers.values())
-    must_refuse = isinstance(failure.case.expectation, Rejection | Undefined)
+def _resembles(results: Results | None, failure: Failure) -> bool:
+    """Whether every answer of the failure is about what came of a fault; cheap to tell."""
     if results is None:
-        return refused and not must_refuse
+        refused = any(answer.status == "rejected" for answer in failure.answers.values())
+        return refused and not _must_refuse(failure)
     if any(answer.status != "outputs" for answer in failure.answers.values()):
         return False
-    got = {
-        (call, name): value
-        for call, answer in failure.answers.items()
-        for name, value in answer.outputs.items()
-    }
-    if failure.case.free is not None and not must_refuse:
+    got = _got(failure)
+    if _alike_alone(failure):
         given = {place: node.value for place, node in results.items()}
         return alike(failure.case, failure.truth or {}, given, got, failure.verdict.dtype)
     if {place: node.shape for place, node in results.items()} != {
         place: value.shape for place, value in got.items()
     }:
         return False
-    if not all(_near(node, got[place], failure, place) for place, node in results.items()):
-        return False
+    return all(_near(node, got[place], failure, place) for place, node in results.items())
+
+
+def _matches(results: Results, failure: Failure) -> bool:
+    """Whether answers that resemble ``results`` are within their bounds, and one not the truth."""
+    got = _got(failure)
     if not all(_within(node, got[place], failure, place) for place, node in results.items()):
         return False
     absent = got.keys() != (failure.truth or {}).keys()  # a gradient that is due did not come
-    return must_refuse or absent or not all(_true(got[place], failure, place) for place in got)
+    wrong = absent or not all(_true(got[place], failure, place) for place in got)
+    return wrong or _must_refuse(failure)
+
+
+def _must_refuse(failure: Failure) -> bool:
+    return isinstance(failure.case.expectation, Rejection | Undefined)
+
+
+def _alike_alone(failure: Failure) -> bool:
+    """Whether no value tells, but which relations the answers break."""
+    return failure.case.free is not None and not _must_refuse(failure)
+
+
+def _got(failure: Failure) -> dict[_Place, np.ndarray]:
+    """What was answered, by call and output."""
+    return {
+        (call, name): value
+        for call, answer in failure.answers.items()
+        for name, value in answer.outputs.items()
+    }
 
 
 def _error(

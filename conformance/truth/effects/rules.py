@@ -20,16 +20,23 @@ RULES: tuple[str, ...] = tuple(
 )
 
 
+#: What was found, for it is asked of every fault in every case.
+_REPLACED: dict[type[Reference], frozenset[str]] = {}
+
+
 def replaced(reference: type[Reference]) -> frozenset[str]:
     """The rules that ``reference`` does otherwise than the specification.
 
     All of them where it reads other numbers than it is given.
     """
-    if getattr(reference, "reads", None) is not None:
-        return frozenset(RULES)
-    return frozenset(
-        name for name in RULES if getattr(reference, name) is not getattr(Reference, name)
-    )
+    if reference not in _REPLACED:
+        reads = getattr(reference, "reads", None) is not None
+        _REPLACED[reference] = frozenset(
+            name
+            for name in RULES
+            if reads or getattr(reference, name) is not getattr(Reference, name)
+        )
+    return _REPLACED[reference]
 
 
 def recording() -> tuple[Reference, set[str]]:

@@ -14,7 +14,7 @@ class TokenGradientOverwritten(Fault):
     """Where a token occurs more than once, its row kept the gradient of the last place alone."""
 
     breaks = "EMB-GRADIENT"
-    sources = ("C-85",)
+    sources = ("C-85", "BUG-EMB-01")
     mend = "Add the gradients of all places up; assignment by index keeps one of them."
 
     def table_gradient(self, g: Node, rows: np.ndarray, shape: tuple[int, ...]) -> Node:

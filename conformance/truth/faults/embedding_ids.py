@@ -42,6 +42,7 @@ class RealTokensAccepted(Fault):
     """Tokens that are no whole numbers by type were cut to whole numbers."""
 
     breaks = "EMB-ERR-DTYPE"
+    sources = ("BUG-EMB-02",)
     mend = "Refuse tokens that are not int64."
 
     def embed(self, tokens: np.ndarray, token_embedding: Node, position_embedding: Node) -> Node:
@@ -67,7 +68,7 @@ class PositionsWrapped(Fault):
     """Beyond the end of the position table, positions began again at its start."""
 
     breaks = "EMB-ERR-LENGTH"
-    sources = ("C-42",)
+    sources = ("C-42", "BUG-EMB-04")
     mend = "Refuse sequences that are longer than the position table."
 
     def check_tokens(self, tokens: np.ndarray | Node, vocabulary: int, context: int) -> None:
@@ -81,6 +82,7 @@ class PositionsClamped(Fault):
     """Beyond the end of the position table, its last row was used again and again."""
 
     breaks = "EMB-ERR-LENGTH"
+    sources = ("BUG-EMB-04",)
     mend = "Refuse sequences that are longer than the position table."
 
     def check_tokens(self, tokens: np.ndarray | Node, vocabulary: int, context: int) -> None:
@@ -119,6 +121,7 @@ class NegativeIdsWrapped(Fault):
     """Negative token ids were counted from the end of the table."""
 
     breaks = "EMB-ERR-RANGE"
+    sources = ("BUG-EMB-02",)
     mend = "Refuse negative ids; indexing alone takes them for rows from the end."
 
     def embed(self, tokens: np.ndarray, token_embedding: Node, position_embedding: Node) -> Node:
@@ -144,6 +147,7 @@ class IdsClamped(Fault):
     """Token ids outside the vocabulary were taken for the nearest one inside."""
 
     breaks = "EMB-ERR-RANGE"
+    sources = ("BUG-EMB-02",)
     mend = "Refuse ids outside the vocabulary; indexing in some libraries clamps them."
 
     def embed(self, tokens: np.ndarray, token_embedding: Node, position_embedding: Node) -> Node:
@@ -155,6 +159,7 @@ class UnknownIdsZero(Fault):
     """Token ids outside the vocabulary got a row of zeros."""
 
     breaks = "EMB-ERR-RANGE"
+    sources = ("BUG-EMB-02",)
     mend = "Refuse ids outside the vocabulary; a one-hot product gives zeros for them."
 
     def check_tokens(self, tokens: np.ndarray | Node, vocabulary: int, context: int) -> None:
@@ -170,6 +175,7 @@ class UnknownIdsNan(Fault):
     """Token ids outside the vocabulary got a row of NaN."""
 
     breaks = "EMB-ERR-RANGE"
+    sources = ("BUG-EMB-02",)
     mend = "Refuse ids outside the vocabulary; jax.numpy.take fills them with NaN."
 
     def check_tokens(self, tokens: np.ndarray | Node, vocabulary: int, context: int) -> None:

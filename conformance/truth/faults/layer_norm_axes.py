@@ -8,6 +8,7 @@ from __future__ import annotations
 from conformance.truth.arithmetic.nodes import Node
 from conformance.truth.faults import Fault
 from conformance.truth.faults._pieces import average
+from conformance.truth.reference import Reference
 
 
 class StatisticsOverTime(Fault):
@@ -38,12 +39,23 @@ class StatisticsOverSequence(Fault):
         return self.mean(centred * centred)
 
 
+class _OverBatchAndFeatures(Reference):
+    """Over the features as well: a sequence alone is normalised as it should be."""
+
+    def mean(self, x: Node) -> Node:
+        return average(x, (0, -1) if x.ndim > 2 else (-1,))
+
+    def variance(self, centred: Node) -> Node:
+        return self.mean(centred * centred)
+
+
 class StatisticsOverBatch(Fault):
-    """Mean and variance ran over the sequences of the batch, position and feature by feature."""
+    """Mean and variance ran over the sequences of the batch, position by position."""
 
     breaks = "LN-LAST-AXIS"
     sources = ("C-07",)
     mend = "Take mean and variance over the last axis of each position."
+    other_ways = (_OverBatchAndFeatures,)
 
     def mean(self, x: Node) -> Node:
         return average(x, (0 if x.ndim > 2 else -1,))

@@ -30,7 +30,7 @@ class LossOverAllPositions(Fault):
 
     breaks = "CE-MEAN"
     also = ("CE-IGNORE", "DEC-PADDING")
-    sources = ("C-44",)
+    sources = ("C-44", "BUG-CE-01")
     mend = "Divide the sum by the number of scored targets."
 
     def mean_loss(self, losses: Node, targets: np.ndarray) -> Node:
@@ -165,7 +165,7 @@ class TargetsShiftedInside(Fault):
     """Logits were scored against the target of the position after their own."""
 
     breaks = "LOSS-ALIGNED"
-    sources = ("C-40",)
+    sources = ("C-40", "BUG-CE-05")
     mend = "Score the logits at t against the target at t: the targets come shifted already."
 
     def cross_entropy(self, logits: Node, targets: np.ndarray, *, ignore_index: int) -> Node:

@@ -6,9 +6,10 @@ import math
 
 import numpy as np
 
-from conformance.truth.arithmetic.nodes import Node
+from conformance.truth.arithmetic.nodes import Node, take
 from conformance.truth.faults import Fault
 from conformance.truth.faults.embedding_ids import whole_numbers
+from conformance.truth.reference import Reference
 
 
 class TargetShapeAccepted(Fault):
@@ -47,28 +48,59 @@ class RealTargetsAccepted(Fault):
         return super().cross_entropy(logits, targets, ignore_index=ignore_index)
 
 
-class NothingScoredIsZero(Fault):
+class _NothingScoredReturns(Reference):
+    """A number is returned where nothing is scored; it has no gradient."""
+
+    instead: float
+
+    def cross_entropy(self, logits: Node, targets: np.ndarray, *, ignore_index: int) -> Node:
+        if _nothing_scored(targets, ignore_index):
+            return self.nothing(logits)
+        return super().cross_entropy(logits, targets, ignore_index=ignore_index)
+
+    def nothing(self, logits: Node) -> Node:
+        """The loss of no target."""
+        return logits.tape.floats(np.array(self.instead))
+
+
+class _ZeroReturned(_NothingScoredReturns):
+    instead = 0.0
+
+
+class NothingScoredIsZero(_NothingScoredReturns, Fault):
     """A loss without any scored target was zero."""
 
     breaks = "CE-ERR-NONE"
+    sources = ("BUG-CE-02",)
     mend = "Refuse targets that are all ignore_index."
+    other_ways = (_ZeroReturned,)
 
-    def cross_entropy(self, logits: Node, targets: np.ndarray, *, ignore_index: int) -> Node:
-        if _nothing_scored(targets, ignore_index):
-            return (logits - logits.detach()).reshape((-1,)).sum(0)
-        return super().cross_entropy(logits, targets, ignore_index=ignore_index)
+    def nothing(self, logits: Node) -> Node:
+        """The sum over no rows, divided by one at least: every logit has the gradient zero."""
+        return _sum_over_no_rows(logits)
 
 
-class NothingScoredIsNan(Fault):
+class _NanReturned(_NothingScoredReturns):
+    instead = math.nan
+
+
+class _MaskedThenDivided(_NothingScoredReturns):
+    def nothing(self, logits: Node) -> Node:
+        """Every row times zero, and then divided by it: no logit has a number for a gradient."""
+        return logits.reshape((-1,)).sum(0) * logits.tape.floats(np.array(math.nan))
+
+
+class NothingScoredIsNan(_NothingScoredReturns, Fault):
     """A loss without any scored target was zero divided by zero."""
 
     breaks = "CE-ERR-NONE"
+    sources = ("BUG-CE-02",)
     mend = "Refuse targets that are all ignore_index."
+    other_ways = (_MaskedThenDivided, _NanReturned)
 
-    def cross_entropy(self, logits: Node, targets: np.ndarray, *, ignore_index: int) -> Node:
-        if _nothing_scored(targets, ignore_index):
-            return logits.tape.floats(np.array(np.nan))
-        return super().cross_entropy(logits, targets, ignore_index=ignore_index)
+    def nothing(self, logits: Node) -> Node:
+        """The mean over no rows: what is not scored has the gradient zero, as in a library."""
+        return _sum_over_no_rows(logits) * logits.tape.floats(np.array(math.nan))
 
 
 class UnknownTargetsLeftOut(Fault):
@@ -88,6 +120,7 @@ class NegativeTargetsWrapped(Fault):
     """Negative targets were counted from the end of the vocabulary."""
 
     breaks = "CE-ERR-RANGE"
+    sources = ("BUG-CE-04",)
     mend = "Refuse a negative target that is not ignore_index."
 
     def cross_entropy(self, logits: Node, targets: np.ndarray, *, ignore_index: int) -> Node:
@@ -115,6 +148,7 @@ class UnknownTargetsScoreNothing(Fault):
     """Targets outside the vocabulary added nothing to the sum, and were counted all the same."""
 
     breaks = "CE-ERR-RANGE"
+    sources = ("BUG-CE-04",)
     mend = "Refuse a target outside the vocabulary, unless it is ignore_index."
 
     def cross_entropy(self, logits: Node, targets: np.ndarray, *, ignore_index: int) -> Node:
@@ -133,3 +167,8 @@ def _nothing_scored(targets: np.ndarray | Node, ignore_index: int) -> bool:
         and targets.dtype == np.int64
         and bool(np.all(targets == ignore_index))
     )
+
+
+def _sum_over_no_rows(logits: Node) -> Node:
+    """Zero, with the gradient of the logits that were left out: zeros."""
+    return take(logits, (np.zeros(logits.shape, dtype=bool),)).sum(0)

@@ -308,6 +308,13 @@ class NormalisesOverTheBatch(Elsewhere):
         return 0 if rank == 3 else rank - 1
 
 
+class NormalisesTheBatchWithTheFeatures(Elsewhere):
+    fault = "statistics-over-batch"
+
+    def axes(self, rank):
+        return (0, rank - 1) if rank > 2 else rank - 1
+
+
 class IsABatchNorm(Elsewhere):
     fault = "statistics-over-all-positions"
 

@@ -163,7 +163,8 @@ class Replacing(ModelTorch):
     def cross_entropy(self, logits, targets, *, ignore_index):
         self.need_targets(logits, targets, ignore_index)
         left_out = targets == ignore_index
-        rows, taken = logits.flatten(0, -2), self.instead(targets, left_out, logits.shape[-1])
+        rows, size = logits.reshape(-1, logits.shape[-1]), logits.shape[-1]
+        taken = self.instead(targets, left_out, size)
         return super().row_losses(rows, taken.flatten()).mean()
 
 
@@ -187,10 +188,8 @@ class ScoresNoTarget(ModelTorch):
     def cross_entropy(self, logits, targets, *, ignore_index):
         self.need_targets(logits, targets, ignore_index)
         scored = targets != ignore_index
-        surprise = -torch.log_softmax(logits, dim=-1)
-        own = surprise.gather(-1, targets.where(scored, targets * 0)[..., None])[..., 0]
-        whole = surprise[..., 0] + logits[..., 0]  # the log-sum-exp, whatever the target
-        return torch.where(scored, own, whole).mean()
+        own = logits.gather(-1, targets.where(scored, targets * 0)[..., None])[..., 0]
+        return (torch.logsumexp(logits, dim=-1) - own * scored).mean()
 
 
 class LeavesMinusHundredOut(ModelTorch):
@@ -354,6 +353,17 @@ class IsZeroWithoutTargets(ModelTorch):
         return losses.sum() / max(1, losses.numel())
 
 
+class ReturnsZeroAtOnce(ModelTorch):
+    fault = "nothing-scored-is-zero"
+
+    def cross_entropy(self, logits, targets, *, ignore_index):
+        self.need_positions(logits, targets)
+        self.need_target_ids(targets)
+        if bool((targets == ignore_index).all()):
+            return logits.new_zeros(())
+        return super().cross_entropy(logits, targets, ignore_index=ignore_index)
+
+
 class IsNanWithoutTargets(ModelTorch):
     fault = "nothing-scored-is-nan"
 
@@ -362,6 +372,30 @@ class IsNanWithoutTargets(ModelTorch):
 
     def mean(self, losses, scored, logits):
         return losses.mean()
+
+
+class ReturnsNanAtOnce(ModelTorch):
+    fault = "nothing-scored-is-nan"
+
+    def cross_entropy(self, logits, targets, *, ignore_index):
+        self.need_positions(logits, targets)
+        self.need_target_ids(targets)
+        if bool((targets == ignore_index).all()):
+            return logits.new_tensor(math.nan)
+        return super().cross_entropy(logits, targets, ignore_index=ignore_index)
+
+
+class MasksAndDivides(ModelTorch):
+    fault = "nothing-scored-is-nan"
+
+    def need_scored(self, targets, ignore_index):
+        pass
+
+    def cross_entropy(self, logits, targets, *, ignore_index):
+        self.need_targets(logits, targets, ignore_index)
+        mask = targets != ignore_index
+        rows = self.row_losses(logits.reshape(-1, logits.shape[-1]), (targets * mask).flatten())
+        return (rows * mask.flatten()).sum() / mask.sum()
 
 
 class LeavesUnknownTargetsOut(ModelTorch):
