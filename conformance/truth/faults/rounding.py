@@ -28,6 +28,41 @@ class OnePassVariance(Fault):
         return self.affine((x - mean) / self.root(variance, eps), gamma, beta)
 
 
+class Float32Statistics(Fault):
+    """Mean and variance were computed in float32, whatever was asked for."""
+
+    breaks = "LN-POPULATION-VARIANCE"
+    also = ("LN-MEAN",)
+    sources = ("BUG-LN-05",)
+    mend = "Compute mean and variance in float64 where the arguments are float64."
+    native = True
+    scattered = True
+    unseen: Mapping[str, str] = {"float32": "float32 is what is asked for there"}
+
+    def mean(self, x: Node) -> Node:
+        return narrowed(super().mean(narrowed(x, 24)), 24)
+
+    def variance(self, centred: Node) -> Node:
+        return narrowed(super().variance(narrowed(centred, 24)), 24)
+
+
+class Float16Statistics(Fault):
+    """Mean and variance were computed in float16, as in half precision without care."""
+
+    breaks = "LN-POPULATION-VARIANCE"
+    also = ("LN-MEAN",)
+    sources = ("BUG-LN-05",)
+    mend = "Compute mean and variance in the precision of the arguments or wider."
+    native = True
+    scattered = True
+
+    def mean(self, x: Node) -> Node:
+        return through_float16(super().mean(through_float16(x)))
+
+    def variance(self, centred: Node) -> Node:
+        return through_float16(super().variance(through_float16(centred)))
+
+
 class Tf32Products(Fault):
     """The operands of matrix products were cut to eleven significant bits, as in TF32."""
 

@@ -31,6 +31,26 @@ class TakesOnePassAndClips(NumpyBackend):
         return x * scale * gamma + (beta - total / count * scale * gamma)
 
 
+class TakesStatisticsInFloat32(NumpyBackend):
+    fault = "float32-statistics"
+    narrow = np.float32
+
+    def layer_norm(self, x, gamma, beta, *, eps):
+        with np.errstate(all="ignore"):
+            seen = x.astype(self.narrow)
+            mean = seen.mean(axis=-1, keepdims=True)
+            centred = x - mean.astype(x.dtype)
+            squares = np.square(centred.astype(self.narrow))
+            variance = squares.mean(axis=-1, keepdims=True)
+            root = np.sqrt(variance.astype(x.dtype) + np.array(eps, x.dtype))
+            return centred / root * gamma + beta
+
+
+class TakesStatisticsInFloat16(TakesStatisticsInFloat32):
+    fault = "float16-statistics"
+    narrow = np.float16
+
+
 class Products(NumpyBackend):
     """Matrix products of operands that the subclass cuts first, forward and backward."""
 
