@@ -19,10 +19,10 @@ from overhead import ENVIRONMENT, NUMPY, process, ratio, seconds
 IMPORTS = {"numpy": NUMPY, "torch": "import torch", "jax": "import jax, jax.numpy"}
 
 
-def run(out: str, cache: Path, *backends: str) -> float:
-    """The seconds of a run of ``backends``, with the user's cache in the folder ``cache``."""
+def run(out: str, cache: Path, *arguments: str) -> float:
+    """The seconds of ``conformance run``, with the user's cache in the folder ``cache``."""
     ENVIRONMENT["XDG_CACHE_HOME"] = str(cache)
-    arguments = ("run", *backends, "--jobs", "2", "--out", out)
+    arguments = ("run", *arguments, "--jobs", "2", "--out", out)
     return seconds(process(sys.executable, "-m", "conformance", *arguments))
 
 
@@ -65,12 +65,18 @@ def main() -> None:
         print(f"memory of NumPy's run of twice as many questions: {many / few:.2f} (budget 1)")
         print(f"    {many:.0f} MiB and {few:.0f} MiB")
 
-        cold = run(out, cache, *IMPORTS)
-        warm = run(out, cache, *IMPORTS)
         imports = sum(seconds(process(sys.executable, "-c", code)) for code in IMPORTS.values())
-        share = (cold - warm + imports) / cold
-        print(f"three backends, JAX compiling everything: {cold:.1f} s; again: {warm:.1f} s")
-        print(f"    imports and compilations: {share:.0%} of the first run")
+        for label, selected in (
+            ("all but the trainings", but_training()),
+            ("the trainings", ["--select", "training/*"]),
+        ):
+            cold = run(out, cache, *IMPORTS, *selected)
+            warm = run(out, cache, *IMPORTS, *selected)
+            share = (cold - warm + imports) / cold
+            print(f"three backends, {label}, JAX compiling everything: {cold:.1f} s")
+            print(
+                f"    again: {warm:.1f} s; imports and compilations: {share:.0%} of the first run"
+            )
 
 
 if __name__ == "__main__":
