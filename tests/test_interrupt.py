@@ -134,7 +134,8 @@ def test_what_was_judged_is_kept_and_gone_on_from(runs, tmp_path, in_one_go, sen
         reports = interrupted(run, sent, tmp_path / "cut")
     assert runs.trace.is_gone()
     partial = reports["slow_and_wrong"]
-    assert 2 + 3 <= partial.run < partial.planned == 12  # two gradients are quick
+    # Two gradients are quick; the last answer may be judged while the next question is asked.
+    assert 2 + 2 <= partial.run < partial.planned == 12
     assert any(verdict.diagnosis for verdict in partial.verdicts)
     for report in reports.values():
         assert report.run == len(report.verdicts) == sum(report.totals.values())
