@@ -249,38 +249,14 @@ print(seconds, len(compiled), len(set(answered)))
 
 
 def training() -> Iterator[Row]:
-    """A hundred and twenty steps as a question to each adapter, against its loop by itself."""
+    """The case of the fixed batch as a question to each adapter, against its loop by itself."""
     import numpy as np
 
-    from conformance import Question
     from conformance.backends.jax import JaxBackend
     from conformance.backends.numpy import NumpyBackend
     from conformance.backends.torch import TorchBackend
 
-    sizes = {"vocab_size": 4, "block_size": 8, "d_model": 16, "n_layers": 2, "d_ff": 32}
-    start = {**sizes, "n_heads": 2, "dropout": 0.0, "random_seed": 1}
-    arguments = {
-        "tokens": np.array([[0, 1, 0, 1]]),
-        "targets": np.array([[1, 0, 1, 0]]),
-        **NumpyBackend().initialize(**start),
-        "heads": 2,
-        "eps": 1e-5,
-        "ignore_index": -100,
-        "steps": 120,
-        "learning_rate": 0.02,
-        "beta_1": 0.9,
-        "beta_2": 0.999,
-        "adam_eps": 1e-8,
-        "weight_decay": 0.0,
-        "max_norm": 1.0,
-    }
-    asked = Question(
-        operation="train",
-        mode="evaluate",
-        dtype="float64",
-        arguments=arguments,
-        outputs=("losses", "gradient_norms", "parameters", "optimised", "predictions"),
-    )
+    asked = next(all_questions("training/fixed-batch"))
     for backend in (NumpyBackend(), TorchBackend(), JaxBackend()):
         native = {
             name: {key: backend.to_native(item) for key, item in given.items()}
@@ -288,10 +264,10 @@ def training() -> Iterator[Row]:
             else backend.to_native(given)
             if isinstance(given, np.ndarray)
             else given
-            for name, given in arguments.items()
+            for name, given in asked.arguments.items()
         }
         bare = partial(backend.evaluate, "train", native)
-        label = f"training: 120 steps, {backend.name} / the bare loop"
+        label = f"training: answering 120 steps, {backend.name} / the bare loop"
         yield Row(label, 1.25, *ratio(partial(backend.answer, asked), bare))
 
 

@@ -22,6 +22,7 @@ from conformance.curves import CurveFile
 from conformance.errors import UsageError
 from conformance.harness.arrays import blank, number_name
 from conformance.model import Answer
+from conformance.report.files import CURVES
 
 
 class AnswerFile:
@@ -90,7 +91,7 @@ class AnswerFile:
 
 def curves_path(path: Path) -> Path:
     """Where the curves lie beside the answers ``NAME.answers.msgpack``."""
-    return path.with_name(f"{path.name.removesuffix('.answers.msgpack')}.training.csv")
+    return path.with_name(f"{path.name.removesuffix('.answers.msgpack')}{CURVES}")
 
 
 def read_answers(path: Path) -> Iterator[dict[str, Any]]:

@@ -14,6 +14,9 @@ from conformance.report import json, junit, markdown
 #: The name of the file in which the backends stand side by side.
 SUMMARY = "README.md"
 
+#: How the name of the table ends that has what trainings recorded, after that of the backend.
+CURVES = ".training.csv"
+
 
 def file_name(backend_name: str) -> str:
     """A backend's name as a file name without its ending: ``fault:zeros`` is ``fault-zeros``.
@@ -55,7 +58,9 @@ def write_reports(
         if not published:
             contents[folder / f"{name}.json"] = json.encode(report)
             contents[folder / f"{name}.xml"] = junit.render(report)
-        page = markdown.render(report, published=published)
+        curves = folder / f"{name}{CURVES}"
+        recorded = None if published or not curves.is_file() else curves.name
+        page = markdown.render(report, published=published, curves=recorded)
         contents[folder / f"{name}.md"] = page.encode("utf-8")
     contents[folder / SUMMARY] = markdown.render_summary(reports).encode("utf-8")
     try:

@@ -42,15 +42,19 @@ def escape(text: str) -> str:
     return _SPECIAL.sub(r"\\\1", line)
 
 
-def render(report: Report, *, published: bool) -> str:
+def render(report: Report, *, published: bool, curves: str | None = None) -> str:
     """The page of one backend: header, summary, totals, operations, failures, what isn't judged.
 
     ``published`` leaves out what changes although nothing about the numerics did: the environment
-    (times, machine) and the digests of the kit.
+    (times, machine) and the digests of the kit. ``curves`` is the file beside it that has what
+    trainings recorded, if there is one.
     """
+    header = list(_header(report, published=published))
+    if curves is not None:
+        header.append(("losses and gradient norms by step", _name(curves)))
     sections = [
         f"# Conformance of {_name(report.backend.name)}",
-        _table(("", ""), _header(report, published=published)),
+        _table(("", ""), header),
         "## Summary",
         _fence(summary_lines(report)),
         "## Totals",

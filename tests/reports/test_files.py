@@ -47,6 +47,18 @@ def test_a_run_writes_four_kinds_of_files(tmp_path, make):
     assert "a-machine" not in (folder / "a-b.md").read_text(encoding="utf-8")
 
 
+def test_a_page_names_the_table_of_what_trainings_recorded(tmp_path, make):
+    """Where there is one beside it; what is published has none."""
+    (tmp_path / "one.training.csv").touch()
+    reports = [make.report(make.passing(), name=name) for name in ("one", "two")]
+    files.write_reports(reports, tmp_path)
+    row = "| losses and gradient norms by step | `one.training.csv` |"
+    assert row in (tmp_path / "one.md").read_text(encoding="utf-8").splitlines()
+    assert "training.csv" not in (tmp_path / "two.md").read_text(encoding="utf-8")
+    files.write_reports(reports, tmp_path, published=True)
+    assert "training.csv" not in (tmp_path / "one.md").read_text(encoding="utf-8")
+
+
 def test_new_files_have_ordinary_permissions(tmp_path):
     """Reports are as readable as any file the user makes, not for the owner alone."""
     before = os.umask(0o022)
