@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from conformance.report.causes import root_causes
+from tests import test_weak_training as broken
 from tests.adapters.model_torch import ModelTorch
 from tests.test_diagnose import COINCIDING, WRONG_ADAPTERS, failures, judged, names
 
@@ -92,3 +93,37 @@ def test_a_decoder_that_fails_for_its_layer_norm_says_so():
     assert {names(verdict)[0] for verdict in failed} == {"sample-variance"}
     (root,) = root_causes(report.verdicts).roots
     assert (root.worst.operation, root.diagnosis.fault) == ("layer_norm", "sample-variance")
+
+
+#: Models that train, and the mistakes that each has: what is computed, and what is registered.
+TRAINED = {
+    broken.DetachesBeforeTheHead: ("head-input-detached",),
+    broken.AttendsWithoutGraph: ("attention-detached",),
+    broken.FeedsWithoutGraph: ("branch-detached",),
+    broken.FreezesItsTables: ("token-table-detached",),
+    broken.HidesItsBlocks: ("blocks-in-plain-list",),
+    broken.HoldsTheHead: ("only-head-held",),
+    broken.HoldsNoTables: ("embeddings-not-held",),
+    broken.EndsWithoutNorm: ("final-norm-forgotten",),
+    broken.SeesEverything: ("mask-forgotten",),
+    broken.RepeatsABlock: ("first-block-repeated", "block-shared"),
+    broken.ReplacesItsHead: ("head-not-held",),
+    broken.ShiftsItsTargets: ("targets-shifted-inside",),
+    broken.SparesRowZero: ("first-row-frozen",),
+}
+
+
+@pytest.mark.parametrize("model", TRAINED)
+def test_a_mistake_in_a_model_that_trains_is_named(model):
+    """In its training too, where few mistakes of the parts are tried: its decoder told them."""
+    trained = ("training/two-blocks", "training/used-row-zero", "model/registered-2562")
+    report = judged(model(), *WHOLE, *trained, "embedding/gradients*")
+    roots = root_causes(report.verdicts).roots
+    assert tuple(root.diagnosis.fault for root in roots) == TRAINED[model]
+    assert all(verdict.diagnosis for verdict in failures(report))
+    assert "train" in {verdict.operation for verdict in failures(report)}
+
+
+def test_every_broken_model_that_trains_is_diagnosed():
+    """None that the weak evidence lets pass is left out above."""
+    assert {*broken.FITTING, *broken.NOT_FITTING, broken.SparesRowZero} == set(TRAINED)
