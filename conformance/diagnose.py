@@ -88,7 +88,7 @@ def _chosen(
         found.setdefault((own, dtype), []).append(given)
         explained[key_of(failure.verdict)] = given
         progress(done, len(failures))
-    likely = evidence.likely(explained)
+    likely = _beyond_refusals(evidence, evidence.likely(explained), failures)
     groups = {key_of(verdict): group(verdict) for verdict in evidence.verdicts}
     chosen = choose(
         likely,
@@ -96,6 +96,27 @@ def _chosen(
         lambda candidate, keys: evidence.refuted(candidate, {dtype for _, dtype in keys}),
     )
     return chosen, likely
+
+
+def _beyond_refusals(
+    evidence: Evidence, likely: Explained, failures: Sequence[Failure]
+) -> Explained:
+    """``likely`` without the candidates for which nothing speaks but that valid arguments were
+    refused: an exception has many reasons. One stays that refuses exactly what was refused, in the
+    operation that is composed of the least.
+    """
+    refused = {key_of(each.verdict): each.case.operation for each in failures if each.refused}
+    shown = {each for key, given in likely.items() if key not in refused for each in given}
+    doubted = set().union(*(likely[key] for key in refused)) - shown
+    coincidental = set()
+    for candidate in doubted:
+        keys = [key for key in refused if candidate in likely[key]]
+        root = min((refused[key] for key in keys), key=lambda each: len(evidence.parts(each)))
+        dtypes = {dtype for _, dtype in keys}
+        beside = {key for key, own in refused.items() if own == root and key[1] in dtypes}
+        if not beside <= set(keys) or evidence.refuted(candidate, dtypes):
+            coincidental.add(candidate)
+    return {key: given - coincidental if key in refused else given for key, given in likely.items()}
 
 
 def _costs(evidence: Evidence, failure: Failure) -> tuple[int, bool, bool, int]:

@@ -25,6 +25,7 @@ from conformance.model import (
     Undefined,
     Values,
     Verdict,
+    VerdictName,
 )
 from conformance.precision import Dtype
 from conformance.questions import question
@@ -123,6 +124,8 @@ class Session:
     ) -> Kept:
         """Ask every call of ``case``, and judge the answers while the backend works ``ahead``."""
         questions, answers = self._ask(case, dtype, first)
+        beside = isinstance(case.expectation, Rejection | Undefined)
+        printed = self.backend.printed() if beside else None  # before the twin prints
         twin = self._twin(case, dtype)
         if ahead is not None:
             self.backend.ask_ahead(ahead)
@@ -131,7 +134,7 @@ class Session:
             truth = self.truth.of(case)
         verdict = judge.verdict(case, dtype, truth, answers, twin)
         if verdict.verdict == "fail":
-            printed = self.backend.printed()
+            printed = self.backend.printed() if printed is None else printed
             if printed:
                 message = f"{verdict.message}\nit printed last:\n{printed}"
                 verdict = msgspec.structs.replace(verdict, message=message)
@@ -229,14 +232,18 @@ class Session:
             names = [name for name in answer.outputs if not _identical(name, answer, again)]
             if answer.status == again.status and not names:
                 continue
-            what = ", ".join(names) or answer.status
-            message = f"not reproducible: asked again, {what} came out otherwise"
+            found: VerdictName = "fail"
+            message = f"not reproducible: asked again, {', '.join(names)} came out otherwise"
+            if again.status in {"crash", "timeout", "error"}:
+                found, message = again.status, f"asked again: {again.message}"
+            elif answer.status != again.status:
+                message = f"not reproducible: asked again, {again.message or again.status}"
             return Verdict(
                 case=case.id,
                 operation=case.operation,
                 mode=case.mode,
                 dtype=dtype,
-                verdict="fail",
+                verdict=found,
                 message=message,
                 clauses=case.clauses,
             )

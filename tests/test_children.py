@@ -274,6 +274,32 @@ def test_what_is_not_the_same_when_asked_again_is_not_reproducible(run, name, fa
     assert {verdict for case, _, verdict, _ in told if case not in failing} <= {"pass"}
 
 
+def test_what_dies_when_asked_again_crashed(run):
+    """It is not told as numbers that came out otherwise, and the exit code is that of a crash."""
+    told = run("dies_when_asked_again", "--select", "gelu/pair", "--dtype", "float64")
+    assert told.told() == [("gelu/pair", "float64", "crash", "asked again: exited with code 9")]
+    assert told.code == 3
+
+
+def test_what_is_too_slow_when_asked_again_is_a_timeout(run, monkeypatch, tmp_path):
+    """A right answer that took its time once is not wrong."""
+    monkeypatch.setenv("SLOW", "30")
+    monkeypatch.setenv("ASKED", str(tmp_path / "asked"))
+    select = ("--select", "gelu/pair", "--dtype", "float64")
+    told = run("slow_when_asked_again", *select, *SHORT)
+    slow = ("gelu/pair", "float64", "timeout", "asked again: no answer within 0.5 s")
+    assert told.told() == [slow]
+    assert told.code == 3
+
+
+def test_a_failed_rejection_shows_what_was_printed_for_it_and_not_for_its_twin(run):
+    """The twin is asked after it, and says something of its own."""
+    select = ("--select", "linear/weight-of-rank-one", "--dtype", "float64")
+    ((_, _, verdict, message),) = run("prints_its_shapes", *select).told()
+    assert verdict == "fail"
+    assert message.splitlines()[-1] == "asked (1, 2, 2) (2,)"
+
+
 def test_a_changed_upstream_gradient_is_a_changed_input(run):
     """The gradient that was given is the kit's as well."""
     told = run("writes_into_upstream", "--select", "gelu/gradients-far", "--dtype", "float64")

@@ -22,6 +22,7 @@ from conformance.model import Answer, Diagnosis, Verdict
 from conformance.precision import DTYPES
 from conformance.questions import question
 from conformance.report.causes import root_causes
+from conformance.report.text import summary_lines
 from conformance.specification import load
 from conformance.truth.diagnosis import signature
 from conformance.truth.diagnosis.candidates import Candidate
@@ -391,6 +392,45 @@ class TwoMistakes(NumpyBackend):
 
     def gelu(self, x):
         return np.maximum(x, np.zeros((), x.dtype))
+
+
+class HasNoKernel(NumpyBackend):
+    def linear(self, x, weight, bias=None):
+        raise RuntimeError("no kernel for this machine")
+
+
+class WantsAligned(NumpyBackend):
+    def linear(self, x, weight, bias=None):
+        if x.ndim == 3 and bias is None:
+            raise RuntimeError("misaligned")
+        return super().linear(x, weight, bias)
+
+
+class WantsTwoHeads(NumpyBackend):
+    def causal_attention(self, x, w_q, w_k, w_v, w_o, *, heads):
+        if heads == 3:
+            raise RuntimeError("out of registers")
+        return super().causal_attention(x, w_q, w_k, w_v, w_o, heads=heads)
+
+
+@pytest.mark.parametrize(
+    ("backend", "select"),
+    [
+        (HasNoKernel, "linear/*"),
+        (WantsAligned, "linear/*"),
+        (WantsTwoHeads, "attention/*"),
+    ],
+)
+def test_an_exception_alone_is_no_known_mistake(backend, select):
+    """A mistake that raises at the same arguments is not named for that: it would have given wrong
+    numbers somewhere, or raised somewhere else too. The text of the exception is what is told.
+    """
+    report = judged(backend(), select)
+    failed = failures(report)
+    assert failed
+    assert not [verdict for verdict in failed if verdict.diagnosis]
+    told = "\n".join(summary_lines(report))
+    assert "RuntimeError" in told or "was not answered" in told
 
 
 def test_two_mistakes_are_both_named_where_each_is_made():

@@ -280,13 +280,14 @@ class TrainingTorch(ModelTorch):
         seen = self.discovered(model)
         held = self.handed_over(seen)
         losses, norms, state, gathered = [], {name: [] for name in seen}, {}, {}
+        told = []
         for step in range(1, steps + 1):
             before = model
             loss, found = self.differentiated(loss_of, model, seen)
             gathered = self.accumulated(gathered, found)
             clipped = self.limited(gathered, max_norm)
-            told = self.shown(gathered, clipped, model, weight_decay)
-            for name, g in told.items():
+            told.append(self.shown(gathered, clipped, model, weight_decay))
+            for name, g in told[-1].items():
                 norms[name].append(self.norm_of([g]))
             model = self.stepped(model, clipped, held, state, step, settings)
             losses.append(self.noted(loss, lambda now=model: loss_of(now)))
@@ -294,7 +295,7 @@ class TrainingTorch(ModelTorch):
         return {
             "losses": torch.stack(losses),
             "gradient_norms": {name: torch.stack(rows) for name, rows in norms.items() if rows},
-            "gradients": told,
+            "gradients": self.kept(told),
             "parameters": {name: model[name] for name in seen},
             "optimised": {name: model[name].numel() for name in held},
             "predictions": logits.argmax(dim=-1),
@@ -325,6 +326,9 @@ class TrainingTorch(ModelTorch):
 
     def shown(self, gradients, clipped, model, decay):
         return gradients
+
+    def kept(self, told):
+        return told[-1]
 
     def stepped(self, model, gradients, held, state, step, settings):
         after = dict(model)

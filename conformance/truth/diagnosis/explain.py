@@ -14,7 +14,17 @@ from typing import TypeAlias
 import numpy as np
 
 from conformance.frozen import CaseTruth
-from conformance.model import Answer, Case, Mode, Question, Rejection, Undefined, Verdict
+from conformance.model import (
+    Answer,
+    Case,
+    Mode,
+    Question,
+    Rejection,
+    Relations,
+    Undefined,
+    Values,
+    Verdict,
+)
 from conformance.precision import PRECISIONS
 from conformance.truth.arithmetic.nodes import Node
 from conformance.truth.arithmetic.tape import Whole
@@ -44,6 +54,12 @@ class Failure:
     truth: CaseTruth | None
     questions: Mapping[str, Question]
     answers: Mapping[str, Answer]
+
+    @property
+    def refused(self) -> bool:
+        """Whether valid arguments were refused."""
+        due = isinstance(self.case.expectation, Values | Relations)
+        return due and any(each.status == "rejected" for each in self.answers.values())
 
     @property
     def output(self) -> str:

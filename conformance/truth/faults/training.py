@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
@@ -76,6 +76,29 @@ class ClearedGradientsReported(Fault):
         self, gradients: ByName, limited: ByName, parameters: ByName, settings: Settings
     ) -> ByName:
         return {name: each.tape.floats(np.zeros(each.shape)) for name, each in gradients.items()}
+
+
+class FirstGradientsReported(Fault):
+    """The gradients were those of the first step, kept before the loop went on."""
+
+    breaks = "TRAIN-GRADIENTS"
+    mend = "Keep the gradients of the last step."
+
+    def kept(self, seen: Sequence[ByName]) -> ByName:
+        return seen[0]
+
+
+class GradientsOfAllSteps(Fault):
+    """The gradients were the sums of those of all steps, though each step was made with its own."""
+
+    breaks = "TRAIN-GRADIENTS"
+    mend = "Keep the gradients of the last step alone."
+
+    def kept(self, seen: Sequence[ByName]) -> ByName:
+        total = dict(seen[0])
+        for each in seen[1:]:
+            total = {name: total[name] + gradient for name, gradient in each.items()}
+        return total
 
 
 class DecayInGradientNorms(Fault):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, cast
 
@@ -57,14 +57,14 @@ class TrainingRules(DecoderRules, OptimiserRules, InitialisationRules):
         norms: dict[str, list[Node]] = {}
         moments: dict[str, tuple[Node, Node]] = {}
         gradients: ByName = {}
-        seen: ByName = {}
+        seen: list[ByName] = []
         earlier = parameters
         for step in range(1, steps + 1):
             loss, earlier = loss_of(parameters), parameters
             gradients = self.gathered(gradients, self.backward(loss, self.found(parameters)))
             limited = self.limited(gradients, max_norm)
-            seen = self.observed(gradients, limited, parameters, settings)
-            for name, gradient in seen.items():
+            seen.append(self.observed(gradients, limited, parameters, settings))
+            for name, gradient in seen[-1].items():
                 norms.setdefault(name, []).append(loss.tape.settle(self.norm([gradient])))
             parameters = self.update(parameters, limited, moments, step, settings)
             losses.append(loss.tape.settle(self.reported(loss, partial(loss_of, parameters))))
@@ -73,7 +73,7 @@ class TrainingRules(DecoderRules, OptimiserRules, InitialisationRules):
         return {
             "losses": stack(losses),
             "gradient_norms": {name: stack(found) for name, found in norms.items()},
-            "gradients": seen,
+            "gradients": self.kept(seen),
             "parameters": final,
             "optimised": {name: final[name].value.size for name in self.held(final)},
             "predictions": self.largest(logits),
@@ -108,6 +108,10 @@ class TrainingRules(DecoderRules, OptimiserRules, InitialisationRules):
         """The gradients that are told, and their norms: those of the loss, before ``limited``."""
         del limited, parameters, settings
         return gradients
+
+    def kept(self, seen: Sequence[ByName]) -> ByName:
+        """The gradients that are told element by element: those of the last step."""
+        return seen[-1]
 
     def reported(self, before: Node, after: Callable[[], Node]) -> Node:
         """The loss that is told of a step: the one that it was made from."""

@@ -45,6 +45,20 @@ class ShowsWhatWasCleared(TrainingTorch):
         return kept
 
 
+class KeepsTheFirstGradients(TrainingTorch):
+    fault = "first-gradients-reported"
+
+    def kept(self, told):
+        return told[0]
+
+
+class AddsTheGradientsUp(TrainingTorch):
+    fault = "gradients-of-all-steps"
+
+    def kept(self, told):
+        return {name: sum(each[name] for each in told) for name in told[0]}
+
+
 class TakesDecayForAGradient(TrainingTorch):
     fault = "decay-in-gradient-norms"
 
