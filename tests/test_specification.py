@@ -14,6 +14,7 @@ from conformance.errors import SpecificationError
 from conformance.layout import SPEC
 from conformance.model import Rejection, Relations, Tensor, Undefined, Values
 from conformance.specification import Specification, load
+from conformance.specification.cache import digest
 from conformance.specification.documents import CaseEntry
 from conformance.specification.files import load_specification
 from conformance.specification.reader import Document
@@ -145,6 +146,13 @@ def test_what_is_kept_is_what_was_read(lean, cache):
                for value in call.given.values() if isinstance(value, Tensor)
                for number in value.data]  # fmt: skip
     assert {type(number) for number in numbers} == {int, Decimal}
+
+
+def test_the_specification_of_the_kit_can_be_kept(specification, cache):
+    """A single number that can't be encoded (a whole one beyond 64 bits) has it all read again by
+    every command; such a number is written with an exponent.
+    """
+    assert list(cache.rglob(f"{digest(SPEC)}.msgpack"))
 
 
 def test_any_change_is_read(copy):
