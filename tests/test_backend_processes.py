@@ -1,5 +1,7 @@
 """PyTorch and JAX inside a process: what they leave alone, compile, and pass through."""
 
+from contextlib import contextmanager
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -110,18 +112,27 @@ def test_jax_leaves_the_process_as_it_was():
     assert jax.config.jax_default_matmul_precision is None
 
 
-def test_jax_compiles_once_for_each_operation_mode_shape_dtype_and_attribute():
-    """Other values are no reason to compile again, nor is carrying an array to JAX and back."""
+@contextmanager
+def compilations():
+    """A list that grows with every function that JAX compiles meanwhile."""
     compiled = []
 
     def listen(event, seconds, **about):
         if event == "/jax/core/compile/backend_compile_duration":
             compiled.append(about)
 
-    backend = JaxBackend()
-    three, five = {**NORM, "x": [1, 2, 4]}, {**NORM, "x": [[1, 2, 4]] * 5}
     jax.monitoring.register_event_duration_secs_listener(listen)
     try:
+        yield compiled
+    finally:
+        jax.monitoring.unregister_event_duration_listener(listen)
+
+
+def test_jax_compiles_once_for_each_operation_mode_shape_dtype_and_attribute():
+    """Other values are no reason to compile again, nor is carrying an array to JAX and back."""
+    backend = JaxBackend()
+    three, five = {**NORM, "x": [1, 2, 4]}, {**NORM, "x": [[1, 2, 4]] * 5}
+    with compilations() as compiled:
         for _ in range(2):
             outputs(backend, "layer_norm", three)
             outputs(backend, "layer_norm", {**three, "x": [7, 5, 1], "beta": [1, 2, 3]})
@@ -132,27 +143,18 @@ def test_jax_compiles_once_for_each_operation_mode_shape_dtype_and_attribute():
             outputs(backend, "layer_norm", three, [1, 0, 0])
             outputs(backend, "layer_norm", {**three, "x": [7, 5, 1]}, [0, 2, 1])
             outputs(backend, "layer_norm", three, [1, 0, 0], ("beta",))
-    finally:
-        jax.monitoring.unregister_event_duration_listener(listen)
     assert len(compiled) == 7
 
 
 def test_jax_compiles_a_decoder_once_whatever_its_parameters_tokens_and_targets_are():
     """Values of parameters, of tokens and of targets compile nothing, nor does a refusal of them;
     another set of gradients does, another number of scored targets doesn't."""
-    compiled = []
-
-    def listen(event, seconds, **about):
-        if event == "/jax/core/compile/backend_compile_duration":
-            compiled.append(about)
-
     backend, ask = JaxBackend(), plain_decoder.ask
     first, second = (plain_decoder.filled("block", seed) for seed in (1, 2))
     embed = {"token_embedding": np.ones((3, 2)), "position_embedding": np.ones((3, 2))}
     embed["tokens"] = np.array([[0, 1]])
     loss = {"logits": np.ones((1, 2, 3)), "targets": np.array([[1, 2]]), "ignore_index": -100}
-    jax.monitoring.register_event_duration_secs_listener(listen)
-    try:
+    with compilations() as compiled:
         for _ in range(2):
             for given in (first, second):
                 ask(backend, "block", given)
@@ -165,29 +167,18 @@ def test_jax_compiles_a_decoder_once_whatever_its_parameters_tokens_and_targets_
             ask(backend, "cross_entropy", {**loss, "targets": np.array([[-100, 0]])})
             ask(backend, "cross_entropy", loss, 1.0)
             assert ask(backend, "cross_entropy", {**loss, "targets": np.array([[3, 0]])}).kind
-    finally:
-        jax.monitoring.unregister_event_duration_listener(listen)
     assert len(compiled) == 6
 
 
 def test_jax_compiles_a_step_of_training_once():
     """Neither the first step is another one, nor the look at what is predicted at the end."""
-    compiled = []
-
-    def listen(event, seconds, **about):
-        if event == "/jax/core/compile/backend_compile_duration":
-            compiled.append(about)
-
     backend = JaxBackend()
     settings = {"learning_rate": 0.02, "beta_1": 0.9, "beta_2": 0.999, "adam_eps": 1e-8}
     settings |= {"weight_decay": 0.1, "max_norm": 0.5}
-    jax.monitoring.register_event_duration_secs_listener(listen)
-    try:
+    with compilations() as compiled:
         for steps in (3, 1):
             given = plain_decoder.filled("decoder_loss", seed=steps)
             plain_decoder.ask(backend, "train", {**given, **settings, "steps": steps})
-    finally:
-        jax.monitoring.unregister_event_duration_listener(listen)
     assert len(compiled) == 1
 
 
