@@ -15,6 +15,7 @@ import numpy as np
 
 from conformance.frozen import CaseTruth, Proven, dotted
 from conformance.model import Answer, Case, Rejection, Relations, Undefined, Verdict
+from conformance.model.verdicts import NOT_COUNTED
 from conformance.precision import PRECISIONS, Dtype
 from conformance.relations import Measured, measure
 
@@ -101,7 +102,7 @@ def _judge_beside(due: Rejection | Undefined, answer: Answer, twin: Answer | Non
     """
     if twin is None or twin.status != "outputs":
         if answer.status == "rejected":
-            message = f"does not count: the valid case {due.beside} was not answered"
+            message = f"{NOT_COUNTED}: the valid case {due.beside} was not answered"
             return Finding("fail", message)
     elif isinstance(due, Undefined) and answer.status == "outputs":
         return _judge_undefined(due.output, answer.outputs, twin.outputs)

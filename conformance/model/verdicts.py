@@ -13,6 +13,10 @@ from conformance.precision import Dtype
 VerdictName = Literal["pass", "fail", "error", "crash", "timeout", "unsupported", "no-verdict"]
 VERDICTS: tuple[VerdictName, ...] = get_args(VerdictName)
 
+#: How the message begins of a rejection whose valid twin was not answered either: it follows from
+#: another failure.
+NOT_COUNTED = "does not count"
+
 
 class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
     """A known mistake that gives the answer that came."""

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from conformance.model import Diagnosis, Verdict, VerdictName
+from conformance.model.verdicts import NOT_COUNTED
 
 #: The verdicts that make a run fail; the others pass, or say that nothing was judged.
 FAILURES: tuple[VerdictName, ...] = ("fail", "error", "crash", "timeout")
@@ -42,9 +43,10 @@ class RootCause(msgspec.Struct, frozen=True, kw_only=True):
     def worst(self) -> Verdict:
         """The failure furthest from right among the roots; of equals, the first.
 
-        One that is off by a finite multiple of its bound says more than one without a number.
+        One that is off by a finite multiple of its bound says more than one without a number, and
+        least is said by one that follows from another.
         """
-        return max(self.roots, key=lambda verdict: _telling(measured(verdict)))
+        return max(self.roots, key=_telling)
 
 
 class Causes(msgspec.Struct, frozen=True, kw_only=True):
@@ -55,9 +57,11 @@ class Causes(msgspec.Struct, frozen=True, kw_only=True):
     failures: int
 
 
-def _telling(ratio: float | None) -> tuple[int, float]:
+def _telling(verdict: Verdict) -> tuple[int, float]:
+    ratio = measured(verdict)
     rank = 0 if ratio is None else 2 if math.isfinite(ratio) else 1
-    return rank, severity(ratio)
+    follows = verdict.message.startswith(NOT_COUNTED)
+    return -1 if follows else rank, severity(ratio)
 
 
 def severity(ratio: float | None) -> float:
