@@ -156,8 +156,8 @@ def _guard(action: Any, where: str) -> Any:
     """Run code of the adapter; its exception becomes an error that names file and line."""
     try:
         return action()
-    except ConformanceError:
-        raise
+    except (ConformanceError, MemoryError):
+        raise  # too little memory is no mistake of the adapter, wherever it shows
     except SyntaxError as error:
         place = f"{error.filename or where}:{error.lineno or 0}"
         raise BackendError(f"{place}: syntax error: {error.msg}") from None
