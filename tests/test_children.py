@@ -77,9 +77,11 @@ VICES = [
     ("sleeps", "timeout", "no answer within 0.5 s", *SHORT),
     ("ignores_sigterm", "timeout", "no answer within 0.5 s", *SHORT),
     ("stops_itself", "timeout", "no answer within 0.5 s", *SHORT),
-    ("leaves_a_fork", "pass", ""),
+    ("leaves_a_fork", "timeout", "what it has forked runs on after 0.5 s", *SHORT),
     ("waits_for_its_fork", "timeout", "no answer within 0.5 s", *SHORT),
-    ("leaves_a_daemon", "pass", ""),
+    ("leaves_a_daemon", "timeout", "what it has forked runs on after 0.5 s", *SHORT),
+    ("forks_for_a_while", "pass", ""),
+    ("forks_and_both_answer", "error", f"{NO_ANSWER}more than one answer to question 1: "),
     ("fork_holds_the_pipes", "crash", "exited with code 5"),
     ("prints", "pass", ""),
     ("floods_stderr", "pass", ""),
@@ -129,7 +131,7 @@ def test_a_vice_is_one_verdict_and_the_run_goes_on(run, row):
 
 
 #: The vices that take no process of their own, and those among them that take a pipe.
-HARMLESS = ("answers_", "lies_about_", "writes_into_", "writes_through_")
+HARMLESS = ("answers_", "lies_about_", "raises_", "writes_into_", "writes_through_")
 ON_THE_PIPE = ("answers_another_question", "answers_twice")
 ODD = [row for row in VICES if row[0].startswith(HARMLESS) and row[0] not in ON_THE_PIPE]
 

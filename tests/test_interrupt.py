@@ -189,7 +189,7 @@ class Interrupted(NumpyBackend):
 
     def gelu(self, x):
         if self.left == 0:
-            raise KeyboardInterrupt
+            signal.raise_signal(signal.SIGINT)
         self.left -= 1
         return super().gelu(x) * (1.5 if x.size == 7 else 1)
 

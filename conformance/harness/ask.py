@@ -9,6 +9,7 @@ import msgspec
 import numpy as np
 
 from conformance.harness.arrays import MOST_NUMBERS, blank, number_name
+from conformance.harness.interrupts import Interrupts
 from conformance.harness.wording import legible, tame, told
 from conformance.model import Answer, Backend, Layout, Question, Status
 from conformance.strides import laid_out
@@ -19,16 +20,22 @@ _STATUSES = frozenset(get_args(Status))
 def ask(backend: Backend, question: Question) -> Answer:
     """The answer of ``backend``. Its exceptions are errors; a SystemExit is a crash.
 
+    So is a KeyboardInterrupt, unless it comes from the keyboard: then it is raised here too.
+
     The backend gets copies, in the layout of the question. What it writes into them is found by
     comparing with the originals, to the bit, and named in ``changed``. The outputs are copies too,
     in the byte order of this machine; of what has no numbers (objects, text, complex) dtype and
     shape are kept.
     """
     given = _copy(question)
+    interrupts = Interrupts()
     try:
-        answer = backend.answer(given)
+        with interrupts:
+            answer = backend.answer(given)
     except KeyboardInterrupt:
-        raise
+        if interrupts.pressed:
+            raise
+        return Answer(status="crash", message="KeyboardInterrupt")
     except MemoryError as error:
         return Answer(status="crash", message=f"out of memory: {tame(error)}")
     except SystemExit as error:

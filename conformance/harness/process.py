@@ -7,19 +7,16 @@ then the child is started again and the run goes on.
 from __future__ import annotations
 
 import threading
-from collections import Counter
 from typing import Self
 
 import msgspec
 
 from conformance.errors import BackendError
 from conformance.harness import protocol
+from conformance.harness.patience import Patience, not_asked
 from conformance.harness.spawn import Spawned
 from conformance.harness.talk import Garbage, Gone, Talk, TooSlow
 from conformance.model import Answer, Description, Question
-
-#: After so many crashes or timeouts in a row, the rest of an operation is not asked any more.
-IN_A_ROW = 5
 
 #: How long a child may take to import its libraries, in seconds.
 START_TIMEOUT = 300.0
@@ -57,7 +54,7 @@ class ChildBackend:
         self._ahead: _Ahead | None = None
         self._lock = threading.Lock()
         self._closed = False
-        self._in_a_row: Counter[str] = Counter()
+        self._patience = Patience()
         hello = self._start()
         self.name = hello.name
         self._description = hello.description
@@ -75,14 +72,10 @@ class ChildBackend:
     def answer(self, question: Question) -> Answer:
         """The child's answer; a crash, timeout or error where none came."""
         if self.gave_up(question.operation):
-            message = f"not asked: {IN_A_ROW} crashes or timeouts of {question.operation} in a row"
-            return Answer(status="crash", message=message)
+            return not_asked(question.operation)
         with self._lock:
             answer = self._ask(question)
-        if answer.status in {"crash", "timeout"}:
-            self._in_a_row[question.operation] += 1
-        else:
-            self._in_a_row[question.operation] = 0
+        self._patience.note(question.operation, answer)
         return answer
 
     def ask_ahead(self, question: Question) -> None:
@@ -97,8 +90,8 @@ class ChildBackend:
                 self._ahead.trouble = trouble
 
     def gave_up(self, operation: str) -> bool:
-        """Whether the last ``IN_A_ROW`` questions of ``operation`` all crashed or hung."""
-        return self._in_a_row[operation] >= IN_A_ROW
+        """Whether ``operation`` crashed or hung so often that it is not asked any more."""
+        return self._patience.ended(operation)
 
     def printed(self) -> str:
         """The last lines that the child printed from the question it answered last."""
@@ -160,7 +153,7 @@ class ChildBackend:
             case Gone():
                 return Answer(status="crash", message=talk.child.ending())
             case TooSlow():
-                return Answer(status="timeout", message=f"no answer within {self._timeout:g} s")
+                return Answer(status="timeout", message=str(trouble))
             case Garbage():
                 return Answer(status="error", message=f"what came is no answer: {trouble}")
 

@@ -68,7 +68,10 @@ class Talk:
             raise Garbage(f"{type(message).__name__} instead of an answer")
         if message.number != self._number:
             raise Garbage(f"an answer to question {message.number} to question {self._number}")
-        last, line = self._receive(deadline)
+        try:
+            last, line = self._receive(deadline)
+        except TooSlow:
+            raise TooSlow(f"what it has forked runs on after {self._timeout:g} s") from None
         if last != protocol.Done(number=self._number):
             raise Garbage(f"more than one answer to question {self._number}: {line[:_SHOWN]!r}")
         try:
@@ -124,4 +127,4 @@ class Talk:
             if self.child.process.poll() is not None and not wait(end, 0):
                 raise Gone
             if time.monotonic() >= deadline:
-                raise TooSlow
+                raise TooSlow(f"no answer within {self._timeout:g} s")

@@ -1,0 +1,32 @@
+"""When an operation is not asked any more, because it always takes its process with it."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from conformance.model import Answer
+
+#: After so many crashes or timeouts in a row, the rest of an operation is not asked any more.
+IN_A_ROW = 5
+
+
+class Patience:
+    """Counts the crashes and timeouts in a row of each operation."""
+
+    def __init__(self) -> None:
+        self._in_a_row: Counter[str] = Counter()
+
+    def ended(self, operation: str) -> bool:
+        """Whether the last ``IN_A_ROW`` questions of ``operation`` all crashed or hung."""
+        return self._in_a_row[operation] >= IN_A_ROW
+
+    def note(self, operation: str, answer: Answer) -> None:
+        """Count how a question of ``operation`` ended."""
+        bad = answer.status in {"crash", "timeout"}
+        self._in_a_row[operation] = self._in_a_row[operation] + 1 if bad else 0
+
+
+def not_asked(operation: str) -> Answer:
+    """What stands for the answer where patience has ended."""
+    message = f"not asked: {IN_A_ROW} crashes or timeouts of {operation} in a row"
+    return Answer(status="crash", message=message)
