@@ -103,20 +103,23 @@ def connect(
     if isinstance(backend, type):
         hint = f"give an object, {backend.__name__}()"
         raise UsageError(f"{backend.__name__} is a class, not a backend", hint)
+    connection: Connection
     if not isinstance(backend, str):
-        return InProcess(backend)
-    if backend.startswith("fault:"):
+        connection = InProcess(backend)
+    elif backend.startswith("fault:"):
         from conformance.truth.fault_backend import FaultBackend  # only where one is asked for
 
-        return InProcess(FaultBackend(backend.removeprefix("fault:")))
-    check_name(backend)
-    if how.in_process:
-        return InProcess(load(backend))
-    child = ChildBackend(
-        backend, timeout=how.timeout, memory=how.memory, spawned=spawned.get(backend)
-    )
-    stack.callback(child.close)
-    return child
+        connection = InProcess(FaultBackend(backend.removeprefix("fault:")))
+    elif how.in_process:
+        check_name(backend)
+        connection = InProcess(load(backend))
+    else:
+        check_name(backend)
+        connection = ChildBackend(
+            backend, timeout=how.timeout, memory=how.memory, spawned=spawned.get(backend)
+        )
+    stack.callback(connection.close)
+    return connection
 
 
 def exit_code(reports: Iterable[Report]) -> int:

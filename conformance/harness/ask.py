@@ -9,18 +9,20 @@ import msgspec
 import numpy as np
 
 from conformance.harness.arrays import MOST_NUMBERS, blank, number_name
-from conformance.harness.interrupts import Interrupts
 from conformance.harness.wording import legible, tame, told
 from conformance.model import Answer, Backend, Layout, Question, Status
 from conformance.strides import laid_out
 
 _STATUSES = frozenset(get_args(Status))
 
+#: The answer of a backend that raised KeyboardInterrupt when nobody had pressed anything.
+INTERRUPTS_ITSELF = Answer(status="crash", message="KeyboardInterrupt")
+
 
 def ask(backend: Backend, question: Question) -> Answer:
     """The answer of ``backend``. Its exceptions are errors; a SystemExit is a crash.
 
-    So is a KeyboardInterrupt, unless it comes from the keyboard: then it is raised here too.
+    A KeyboardInterrupt is raised here too: whoever asks knows whether it came from the keyboard.
 
     The backend gets copies, in the layout of the question. What it writes into them is found by
     comparing with the originals, to the bit, and named in ``changed``. The outputs are copies too,
@@ -28,14 +30,10 @@ def ask(backend: Backend, question: Question) -> Answer:
     shape are kept.
     """
     given = _copy(question)
-    interrupts = Interrupts()
     try:
-        with interrupts:
-            answer = backend.answer(given)
+        answer = backend.answer(given)
     except KeyboardInterrupt:
-        if interrupts.pressed:
-            raise
-        return Answer(status="crash", message="KeyboardInterrupt")
+        raise
     except MemoryError as error:
         return Answer(status="crash", message=f"out of memory: {tame(error)}")
     except SystemExit as error:

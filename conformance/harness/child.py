@@ -51,14 +51,17 @@ def main(questions: str, answers: str, memory: str, backend_name: str) -> None:
         _send(outgoing, protocol.encode(protocol.Refused(what=error.what, hint=error.hint)))
         return
     _send(outgoing, protocol.encode(hello))
-    from conformance.harness.ask import ask
+    from conformance.harness.ask import INTERRUPTS_ITSELF, ask
     from conformance.harness.forks import Forks
 
     asked = os.getpid()
     while line := incoming.readline():
         message = protocol.decode_to_child(line)
         forks = Forks()
-        answer = ask(backend, protocol.question_of(message))
+        try:
+            answer = ask(backend, protocol.question_of(message))
+        except KeyboardInterrupt:  # SIGINT is ignored here, so the backend raised it
+            answer = INTERRUPTS_ITSELF
         answered = protocol.encode(protocol.answered_message(message.number, answer))
         if os.getpid() != asked:  # a fork that came back as well: its answer is one too many
             _send(outgoing, answered)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from conformance.harness.ask import ask
+from conformance.harness.ask import INTERRUPTS_ITSELF, ask
+from conformance.harness.interrupts import Interrupts
 from conformance.harness.load import described
 from conformance.harness.patience import Patience, not_asked
 from conformance.harness.wording import tame
@@ -53,6 +54,7 @@ class InProcess:
         self.name = tame(backend.name)
         self._description = described(backend, self.name)
         self._patience = Patience()
+        self._interrupts = Interrupts()
 
     def describe(self) -> Description:
         return self._description
@@ -60,7 +62,12 @@ class InProcess:
     def answer(self, question: Question) -> Answer:
         if self.gave_up(question.operation):
             return not_asked(question.operation)
-        answer = ask(self._backend, question)
+        try:
+            answer = ask(self._backend, question)
+        except KeyboardInterrupt:
+            if self._interrupts.pressed:
+                raise
+            answer = INTERRUPTS_ITSELF
         self._patience.note(question.operation, answer)
         return answer
 
@@ -74,4 +81,4 @@ class InProcess:
         return self._patience.ended(operation)
 
     def close(self) -> None:
-        pass
+        self._interrupts.close()

@@ -4,36 +4,44 @@ from __future__ import annotations
 
 import signal
 import threading
-from types import FrameType, TracebackType
+from types import FrameType
+from typing import Any
 
 
 class Interrupts:
-    """Notices SIGINT within a ``with``; ``pressed`` says whether it may have come.
+    """Watches for SIGINT until it is closed; ``pressed`` says whether it may have come.
 
     Only Python's own handler in the main thread turns SIGINT into KeyboardInterrupt. A handler of
     somebody else (a debugger) may do so unseen, and is left alone.
     """
 
     def __init__(self) -> None:
+        """Watch, if it is possible here, in front of whoever watches already."""
         here = threading.current_thread() is threading.main_thread()
-        handler = signal.getsignal(signal.SIGINT) if here else signal.SIG_IGN
-        self._ours = handler is signal.default_int_handler
-        self.pressed = callable(handler) and not self._ours
-
-    def __enter__(self) -> Interrupts:
-        if self._ours:
+        before = signal.getsignal(signal.SIGINT) if here else signal.SIG_IGN
+        known = before is signal.default_int_handler or _watcher(before) is not None
+        self._before: Any = before if known else None
+        self._watches = known
+        self.pressed = callable(before) and not known
+        if self._watches:
             signal.signal(signal.SIGINT, self._press)
-        return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        value: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        if self._ours:
-            signal.signal(signal.SIGINT, signal.default_int_handler)
+    def close(self) -> None:
+        """Watch no longer; the last one who does puts Python's own handler back."""
+        if not self._watches:
+            return
+        self._watches = False
+        handler = signal.getsignal(signal.SIGINT)
+        while (watcher := _watcher(handler)) is not None and not watcher._watches:
+            handler = watcher._before
+        signal.signal(signal.SIGINT, handler)
 
     def _press(self, number: int, frame: FrameType | None) -> None:
         self.pressed = True
-        signal.default_int_handler(number, frame)
+        self._before(number, frame)
+
+
+def _watcher(handler: Any) -> Interrupts | None:
+    """Whose method ``handler`` is, if it watches."""
+    owner = getattr(handler, "__self__", None)
+    return owner if isinstance(owner, Interrupts) else None
