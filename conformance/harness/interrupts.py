@@ -9,7 +9,7 @@ from typing import Any
 
 
 class Interrupts:
-    """Watches for SIGINT until it is closed; ``pressed`` says whether it may have come.
+    """Watches for SIGINT while it ``watches``; ``pressed`` says whether it may have come.
 
     Only Python's own handler in the main thread turns SIGINT into KeyboardInterrupt. A handler of
     somebody else (a debugger) may do so unseen, and is left alone.
@@ -20,25 +20,25 @@ class Interrupts:
         here = threading.current_thread() is threading.main_thread()
         before = signal.getsignal(signal.SIGINT) if here else signal.SIG_IGN
         known = before is signal.default_int_handler or _watcher(before) is not None
-        self._before: Any = before if known else None
-        self._watches = known
+        self.before: Any = before if known else None
+        self.watches = known
         self.pressed = callable(before) and not known
-        if self._watches:
+        if self.watches:
             signal.signal(signal.SIGINT, self._press)
 
     def close(self) -> None:
         """Watch no longer; the last one who does puts Python's own handler back."""
-        if not self._watches:
+        if not self.watches:
             return
-        self._watches = False
+        self.watches = False
         handler = signal.getsignal(signal.SIGINT)
-        while (watcher := _watcher(handler)) is not None and not watcher._watches:
-            handler = watcher._before
+        while (watcher := _watcher(handler)) is not None and not watcher.watches:
+            handler = watcher.before
         signal.signal(signal.SIGINT, handler)
 
     def _press(self, number: int, frame: FrameType | None) -> None:
         self.pressed = True
-        self._before(number, frame)
+        self.before(number, frame)
 
 
 def _watcher(handler: Any) -> Interrupts | None:
