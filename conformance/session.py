@@ -13,7 +13,7 @@ import msgspec
 
 from conformance import judge
 from conformance.answers import AnswerFile
-from conformance.frozen import Truth
+from conformance.frozen.kept import KeptTruth
 from conformance.harness.arrays import number_name
 from conformance.harness.connection import Connection
 from conformance.model import (
@@ -54,7 +54,7 @@ class Session:
         self.spec = spec
         self.answers = answers
         self.stop = stop
-        self.truth = Truth(Path(spec.root) / "truth")
+        self.truth = KeptTruth(Path(spec.root) / "truth")
         self.twins: dict[tuple[str, str], Answer] = {}
         self.failures: list[dict[str, Any]] = []
         self.verdicts: list[Verdict] = []

@@ -7,7 +7,7 @@ from decimal import Decimal
 
 import numpy as np
 
-from conformance.frozen import FrozenTensor, Proven
+from conformance.frozen import FrozenTensor, Proven, thaw_output
 from conformance.model import Answer, Call, Case, Expectation, Operation, Values
 from conformance.specification import load
 from conformance.specification.tensors import tensor
@@ -53,7 +53,7 @@ def proven(
     shape = (len(values),) if shape is None else shape
     bounds = tuple(bound) if isinstance(bound, Sequence) else (bound,) * len(values)
     frozen = FrozenTensor(tuple(shape), tuple(values))
-    return Proven(frozen, {"float64": bounds, "float32": bounds})
+    return thaw_output(frozen, {"float64": bounds, "float32": bounds})
 
 
 def answer(*values: float, dtype: str = "float64", output: str = "y", **more: object) -> Answer:

@@ -7,7 +7,7 @@ from decimal import Decimal
 import numpy as np
 import pytest
 
-from conformance.frozen import FrozenTensor, Proven
+from conformance.frozen import FrozenTensor, thaw_output
 from conformance.model import Differ, Drawn, Less, Relations
 from conformance.specification.tensors import tensor
 from conformance.truth.arithmetic.balls import Balls, precision
@@ -24,7 +24,7 @@ NORMAL = Drawn(term=WEIGHT, distribution="normal", size=Decimal("0.02"))
 def verdict(given, got, *relations):
     """Whether a fault that gives ``given`` explains ``got``."""
     made = case("initialize_linear", expectation=Relations(relate=relations))
-    truth = {WEIGHT: Proven(FrozenTensor((40, 50), ()), {"float64": ()})}
+    truth = {WEIGHT: thaw_output(FrozenTensor((40, 50), ()), {"float64": ()})}
     return alike(made, truth, {WEIGHT: given}, {WEIGHT: got}, "float64")
 
 

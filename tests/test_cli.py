@@ -676,7 +676,7 @@ def test_truth_and_harness_never_import_each_other():
 
 def test_the_judge_imports_neither():
     """It is given truth and answers; the relations it measures are no different."""
-    for name in ("judge.py", "relations.py", "frozen.py", "questions.py"):
+    for name in ("judge.py", "relations.py", "frozen", "questions.py"):
         assert not reaches(PACKAGE / name, "conformance.truth", "conformance.harness")
 
 

@@ -9,13 +9,14 @@ import numpy as np
 import pytest
 
 from conformance.errors import Rejected
+from conformance.frozen import thaw
 from conformance.model import Call, Combination, Drawn, Less, Relations, Same
 from conformance.specification.tensors import tensor
 from conformance.truth.arithmetic.balls import Balls
 from conformance.truth.arithmetic.domains import Doubles
 from conformance.truth.arithmetic.tape import Tape
 from conformance.truth.checking import free
-from conformance.truth.checking.freeze import prove_case, thaw
+from conformance.truth.checking.freeze import prove_case
 from conformance.truth.effects.kills import BEYOND, SEPARATES
 from conformance.truth.reference import Reference
 from tests.builders import OPERATIONS, case

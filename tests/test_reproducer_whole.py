@@ -6,10 +6,11 @@ import sys
 import pytest
 
 from conformance import reproducer
+from conformance.frozen import thaw
 from conformance.listing import heading
 from conformance.model import Call, Case, Values
 from conformance.specification import load
-from conformance.truth.checking.freeze import freeze_case, thaw
+from conformance.truth.checking.freeze import freeze_case
 from conformance.truth.proof.prove import prove
 
 SPEC = load()

@@ -8,10 +8,10 @@ import numpy as np
 
 from conformance.errors import Rejected
 from conformance.explanation.tensors import plain_text, proven_text
-from conformance.frozen import dotted
+from conformance.frozen import dotted, thaw
 from conformance.model import Case, Operation, Relations, Values
 from conformance.truth.checking import free
-from conformance.truth.checking.freeze import freeze_case, thaw
+from conformance.truth.checking.freeze import freeze_case
 from conformance.truth.diagnosis.trials import concerned
 from conformance.truth.effects.kills import SEPARATES, Effects
 from conformance.truth.effects.misread import as_read

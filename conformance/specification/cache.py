@@ -1,8 +1,9 @@
-"""Keeps a read specification, typed, in the user's cache folder, by the digest of its files.
+"""Keeps what was read, typed, in the user's cache folder, by the digest of the files it is from.
 
 Reading YAML exactly takes a hundred times longer than decoding the nouns it gave. The digest
 covers the files and the code that reads them, so nothing stale is ever taken; a folder that can't
-be written, or a file that can't be decoded, only costs the reading.
+be written, or a file that can't be decoded, only costs the reading. Each kind of thing has a room,
+a folder of its own.
 """
 
 from __future__ import annotations
@@ -21,8 +22,9 @@ from conformance.layout import PACKAGE, cache_folder
 
 Typed = TypeVar("Typed", bound=msgspec.Struct)
 
-#: How many specifications are kept; the one least recently written goes first.
-_KEPT = 8
+#: The room of specifications, and how many of them are kept.
+_ROOM = "specification"
+_MOST = 8
 
 #: The bytes of the checksum that a kept file begins with: parts of it are decoded later.
 _SUM = hashlib.sha256().digest_size
@@ -35,12 +37,17 @@ def digest(root: Path) -> str:
     return total.hexdigest()[:32]
 
 
+def digest_of_file(path: Path) -> str:
+    """A digest of one file, and of the code that reads. Raises OSError."""
+    return hashlib.sha256(_code() + path.name.encode() + b"\0" + path.read_bytes()).hexdigest()[:32]
+
+
 @lru_cache(maxsize=1)
 def _code() -> bytes:
     """A digest of the code that reads; what is loaded of it no longer changes."""
     total = hashlib.sha256()
-    folders = (PACKAGE / "model", PACKAGE / "specification")
-    _add(total, PACKAGE, [path for folder in folders for path in folder.glob("*.py")])
+    folders = ("model", "specification", "frozen")
+    _add(total, PACKAGE, [path for each in folders for path in (PACKAGE / each).glob("*.py")])
     return total.digest()
 
 
@@ -57,10 +64,10 @@ def _add(total: hashlib._Hash, root: Path, files: Iterable[Path]) -> None:
         total.update(hashlib.sha256(path.read_bytes()).digest())
 
 
-def read(key: str, kind: type[Typed]) -> Typed | None:
+def read(key: str, kind: type[Typed], room: str = _ROOM) -> Typed | None:
     """What was kept under ``key``, or None where it isn't there whole."""
     try:
-        kept = memoryview(_path(key).read_bytes())
+        kept = memoryview(_path(room, key).read_bytes())
         if hashlib.sha256(kept[_SUM:]).digest() != kept[:_SUM]:
             return None
         return msgspec.msgpack.decode(kept[_SUM:], type=kind)
@@ -68,9 +75,12 @@ def read(key: str, kind: type[Typed]) -> Typed | None:
         return None
 
 
-def write(key: str, value: msgspec.Struct) -> None:
-    """Keep ``value`` under ``key``, if the folder can be written."""
-    path = _path(key)
+def write(key: str, value: msgspec.Struct, room: str = _ROOM, most: int = _MOST) -> None:
+    """Keep ``value`` under ``key``, if the folder can be written.
+
+    Of more than ``most`` in the room, those least recently written go.
+    """
+    path = _path(room, key)
     # OverflowError: MessagePack has no whole numbers beyond 64 bits; those are read every time.
     with contextlib.suppress(OSError, OverflowError):
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -79,9 +89,9 @@ def write(key: str, value: msgspec.Struct) -> None:
         beside.write_bytes(hashlib.sha256(data).digest() + data)
         beside.replace(path)
         kept = sorted(path.parent.glob("*.msgpack"), key=os.path.getmtime, reverse=True)
-        for old in kept[_KEPT:]:
+        for old in kept[most:]:
             old.unlink()
 
 
-def _path(key: str) -> Path:
-    return cache_folder("specification") / f"{key}.msgpack"
+def _path(room: str, key: str) -> Path:
+    return cache_folder(room) / f"{key}.msgpack"

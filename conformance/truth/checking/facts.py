@@ -9,13 +9,14 @@ import msgspec
 import numpy as np
 
 from conformance.errors import Rejected
+from conformance.frozen import thaw
 from conformance.model import Call, Case, Fact, Number, Operation, Relations, Tensor, Values
 from conformance.precision import PRECISIONS
 from conformance.truth.arithmetic.balls import Balls, NotProven, ball, precision
 from conformance.truth.arithmetic.domains import Doubles
 from conformance.truth.arithmetic.tape import Tape
 from conformance.truth.checking import claims
-from conformance.truth.checking.freeze import freeze_case, thaw
+from conformance.truth.checking.freeze import freeze_case
 from conformance.truth.faults import catalogue
 from conformance.truth.proof.bounds import first_order
 from conformance.truth.proof.evaluate import Impossible, evaluate_case

@@ -24,10 +24,9 @@ from conformance.frozen import (
     FORMAT,
     FrozenCase,
     FrozenTensor,
-    Proven,
     join_key,
     question_digest,
-    split_key,
+    thaw,
 )
 from conformance.model import Case, Operation, Rejection, Relations, Undefined, Values
 from conformance.specification import Specification
@@ -145,14 +144,6 @@ def _one_thread_each() -> Iterator[None]:
 
 def _prove_pair(pair: tuple[Case, Operation]) -> ProvenCase:
     return prove_case(*pair)
-
-
-def thaw(frozen: FrozenCase) -> dict[tuple[str, str], Proven]:
-    """Frozen values and bounds as the judge has them."""
-    return {
-        split_key(key): Proven(value, {d: rows.get(key, ()) for d, rows in frozen.bounds.items()})
-        for key, value in frozen.values.items()
-    }
 
 
 def kills(results: list[ProvenCase]) -> dict[str, dict[str, dict[str, list[tuple[str, float]]]]]:
