@@ -41,7 +41,10 @@ class JaxTraining(JaxDecoder, Counting):
     """A model is a pytree of arrays by name, an optimiser a pytree of moments like it."""
 
     def _registered(self, sizes: Sizes) -> dict[str, tuple[int, ...]]:
-        model = jax.eval_shape(lambda: _started(sizes, 0, self.run_dtype))
+        shapes = decoder_shapes(sizes)
+        model = jax.eval_shape(
+            lambda: {name: jnp.zeros(shape, self.run_dtype) for name, shape in shapes.items()}
+        )
         return {name: leaf.shape for name, leaf in model.items()}
 
     def initialize(
@@ -235,22 +238,22 @@ def _zeros_like(leaf: Array) -> Array:
     return zeros
 
 
-@partial(jax.jit, static_argnames=("sizes", "dtype"))
 def _started(sizes: Sizes, random_seed: int, dtype: str) -> Tree:
     """The parameters of a new decoder by name.
 
-    All that is drawn is drawn at once, and each parameter takes its part: a draw for each would be
-    compiled for each.
+    All that is drawn is drawn at once, and divided by NumPy: a draw, a slice and a shape for each
+    parameter would each be compiled.
     """
     shapes = decoder_shapes(sizes)
     drawn = [name for name in shapes if starts_as(name) == "drawn"]
     ends = np.cumsum([math.prod(shapes[name]) for name in drawn])
-    normal = 0.02 * jax.random.normal(jax.random.key(random_seed), (int(ends[-1]),), dtype)
-    parts = dict(zip(drawn, jnp.split(normal, ends[:-1]), strict=True))
-    constant = {"ones": jnp.ones, "zeros": jnp.zeros}
+    normal = jax.random.normal(jax.random.key(random_seed), (int(ends[-1]),), dtype)
+    values = np.asarray(normal) * np.dtype(dtype).type(0.02)
+    parts = dict(zip(drawn, np.split(values, ends[:-1]), strict=True))
+    constant = {"ones": np.ones, "zeros": np.zeros}
     return {
-        name: parts[name].reshape(shape)
-        if name in parts
-        else constant[starts_as(name)](shape, dtype)
+        name: jax.device_put(
+            parts[name].reshape(shape) if name in parts else constant[starts_as(name)](shape, dtype)
+        )
         for name, shape in shapes.items()
     }
