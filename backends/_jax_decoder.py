@@ -11,6 +11,9 @@ from jax import Array
 from ._jax_layers import JaxLayers
 from ._parameters import blocks
 
+#: So many blocks are compiled one after the other; a loop over fewer takes longer to compile.
+_FEW = 3
+
 
 class JaxDecoder(JaxLayers):
     """Tables and blocks between the tokens and the loss; parameters are a dict by name."""
@@ -27,13 +30,22 @@ class JaxDecoder(JaxLayers):
     ) -> Array:
         """``tokens [B, T]`` and the parameters of a decoder by name -> ``logits [B, T, V]``.
 
-        embed, each block in order, the final layer norm, and the head, which has no bias. Raises
-        ``Rejected`` as ``embed``, then as ``block``.
+        embed, each block in order, the final layer norm, and the head, which has no bias. Of many
+        blocks one is compiled, and run over their parameters. Raises ``Rejected`` as ``embed``,
+        then as ``block``.
         """
         p = parameters
+        several = blocks(p)
+
+        def one(x: Array, each: Mapping[str, Array]) -> tuple[Array, None]:
+            return self.block(x, each, heads=heads, eps=eps), None
+
         x = self.embed(tokens, p["token_embedding"], p["position_embedding"])
-        for each in blocks(p):
-            x = self.block(x, each, heads=heads, eps=eps)
+        if len(several) > _FEW:
+            x, _ = jax.lax.scan(one, x, jax.tree.map(lambda *each: jnp.stack(each), *several))
+        else:
+            for each in several:
+                x, _ = one(x, each)
         x = self.layer_norm(x, p["final_norm.gamma"], p["final_norm.beta"], eps=eps)
         return self.linear(x, p["head"])
 
