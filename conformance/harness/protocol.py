@@ -1,7 +1,8 @@
 """The messages between the kit and a child process: JSON lines over a pipe of their own.
 
 The child says ``hello`` once, or ``refused``. Then every ``ask`` has a number, and is answered by
-one ``answered`` and one ``done`` with the same number; the end of its pipe ends the child.
+one ``answered`` and one ``done`` with the same number: ``done`` comes when nothing runs any more
+that was forked for the question. The end of its pipe ends the child.
 
 Arrays are written as numbers, so that any language can take part: ``{"dtype": "float32", "shape":
 [2], "data": [1.5, "NaN"]}``, row-major, with the strings NaN, Infinity and -Infinity where JSON has
