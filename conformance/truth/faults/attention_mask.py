@@ -103,7 +103,7 @@ class MaskedScoresZero(Fault):
 
 
 class MaskedScoresFinite(Fault):
-    """The scores of later positions were set to -10000, which a score may lie below."""
+    """The scores of later positions were set to a constant such as -10000; a score may be lower."""
 
     breaks = "ATT-CAUSAL"
     sources = ("BUG-ATT-05",)

@@ -56,6 +56,19 @@ class UniformWeights(Fault):
         return generator.uniform(-limit, limit, shape)
 
 
+class DrawsCutOff(Fault):
+    """Draws beyond three deviations were drawn again, so that the distribution had no tail."""
+
+    breaks = "INIT-NORMAL"
+    mend = "Draw from the whole normal distribution."
+
+    def normal(self, generator: Generator, shape: list[int]) -> np.ndarray:
+        found = super().normal(generator, shape)
+        while (beyond := np.abs(found) > 0.06).any():
+            found[beyond] = super().normal(generator, [int(beyond.sum())])
+        return found
+
+
 class WeightsPositive(Fault):
     """The weights had the magnitudes of a normal distribution, and no signs."""
 
@@ -153,6 +166,16 @@ class SeedIgnored(Fault):
         return super().drawn(shapes, 0)
 
 
+class SeedZeroReplaced(Fault):
+    """A seed of zero was taken for none, and another stood in for it."""
+
+    breaks = "INIT-SEEDED"
+    mend = "Ask whether there is a seed, not whether it is true: zero is one."
+
+    def drawn(self, shapes: Shapes, random_seed: int) -> dict[str, np.ndarray]:
+        return super().drawn(shapes, random_seed or 42)
+
+
 class GeneratorNotSeeded(Fault):
     """The numbers came from a generator that goes on and on, whatever the seed."""
 
@@ -174,6 +197,18 @@ class BlocksAlike(Fault):
     def drawn(self, shapes: Shapes, random_seed: int) -> dict[str, np.ndarray]:
         found = super().drawn(shapes, random_seed)
         return {name: found[_in_first_block(name)] for name in found}
+
+
+class SecondMapTransposed(Fault):
+    """The second map of each feed-forward began as the first one with its axes exchanged."""
+
+    breaks = "INIT-BLOCKS-DIFFER"
+    mend = "Draw both maps; neither is a view or a copy of the other."
+
+    def drawn(self, shapes: Shapes, random_seed: int) -> dict[str, np.ndarray]:
+        found = super().drawn(shapes, random_seed)
+        second = [name for name in found if name.endswith(".w_2")]
+        return {**found, **{name: found[f"{name[:-1]}1"].T.copy() for name in second}}
 
 
 class TensorsAlike(Fault):
