@@ -9,6 +9,7 @@ import os
 import signal
 import sys
 from pathlib import Path
+from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -111,12 +112,13 @@ def run(
                3 a crash or a timeout         4 nothing received a verdict
     """  # noqa: D301 -- click wants the character itself
     from conformance.harness.names import default_names
-    from conformance.harness.spawn import Spawned, spawn_all
+    from conformance.harness.spawn import Spawned, adopt_orphans, spawn_all
 
     names = backends or tuple(default_names())
     children: dict[str, Spawned] = {}
     try:
         if not how["in_process"]:  # they start while this process imports what it needs
+            adopt_orphans()
             children = spawn_all(names, how["memory"])
         from conformance import runner, terminal
         from conformance.specification import load
@@ -313,7 +315,10 @@ def freeze(families: tuple[str, ...], spec: Path) -> None:
 
 def main() -> None:
     """Run the command line and exit with the code of the design."""
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # ends children as Ctrl-C does
+    for name in ("SIGTERM", "SIGHUP"):  # what asks to end does as Ctrl-C, and children end too
+        number = getattr(signal, name, None)
+        if number is not None and signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, _as_from_the_keyboard)
     try:
         code = cli.main(standalone_mode=False)
         sys.stdout.flush()
@@ -337,6 +342,12 @@ def main() -> None:
         click.echo("conformance: this is a defect of the kit, not of your backend.", err=True)
         sys.exit(DEFECT)
     sys.exit(_code(code))
+
+
+def _as_from_the_keyboard(_number: int, frame: FrameType | None) -> None:
+    """Whoever notices Ctrl-C notices this, also where a shell has it ignored."""
+    handler = signal.getsignal(signal.SIGINT)
+    (handler if callable(handler) else signal.default_int_handler)(signal.SIGINT, frame)
 
 
 def _look_away() -> None:

@@ -75,7 +75,7 @@ def of(sample: np.ndarray, due: Drawn) -> Iterator[Statistic]:
 
 def _inside(count: int) -> float:
     """The p with p^count = ``FALSE_ALARM``, rounded so that p^count is no more than that."""
-    return max(0.0, FALSE_ALARM ** (1 / count) - 1e-15)
+    return max(0.0, math.exp(math.log(FALSE_ALARM) / count) - 1e-15)
 
 
 #: The limit of a uniform distribution may itself be rounded, in float32 too.

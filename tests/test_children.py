@@ -71,7 +71,9 @@ VICES = [
     ("exceeds_memory", "crash", "out of memory: Unable to allocate 8.00 GiB", "--memory", "1024"),
     ("raises_system_exit", "crash", "SystemExit(7)"),
     ("raises_keyboard_interrupt", "crash", "KeyboardInterrupt"),
-    ("closes_everything", "crash", "exited with code 1"),
+    ("closes_everything", "crash", "exited with code 1\nit printed last:\nthe backend has closed"),
+    ("shares_too_much", "crash", "it holds more than 1024 MiB", "--memory", "1024"),
+    ("forks_hold_too_much", "crash", "it holds more than 1024 MiB", "--memory", "1024"),
     ("prints_and_dies", "crash", "died of SIGABRT\nit printed last:\nthe last words"),
     ("loops", "timeout", "no answer within 0.5 s", *SHORT),
     ("sleeps", "timeout", "no answer within 0.5 s", *SHORT),
@@ -198,12 +200,16 @@ def test_a_child_that_can_t_be_started_again_is_a_crash_of_the_next_question(
     assert next_one[3].endswith("starts_once.py can't be started: exited with code 4")
 
 
-def test_a_program_that_inherits_nothing_is_ended_too(run, monkeypatch):
-    """It has left the session and has no environment: but it is a descendant of the child."""
+@pytest.mark.parametrize(("ending", "verdict"), [("", "pass"), ("dies", "crash")])
+def test_a_program_that_inherits_nothing_is_ended_too(run, monkeypatch, ending, verdict):
+    """It has left the session and has no environment: but it is a descendant of the child, or,
+    where that is gone, of the kit.
+    """
     seconds = f"3600.{os.getpid()}"
     monkeypatch.setenv("SLEEP", seconds)
+    monkeypatch.setenv("ENDING", ending)
     told = run("leaves_a_stranger", *FEW)
-    assert [verdict for _, _, verdict, _ in told.told()] == ["pass", "pass"]
+    assert [found for _, _, found, _ in told.told()] == [verdict, "pass"]
 
     def sleeping():
         return any(

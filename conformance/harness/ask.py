@@ -35,7 +35,9 @@ def ask(backend: Backend, question: Question) -> Answer:
     except KeyboardInterrupt:
         raise
     except MemoryError as error:
-        return Answer(status="crash", message=f"out of memory: {tame(error)}")
+        return Answer(
+            status="crash", message=": ".join(filter(None, ("out of memory", tame(error))))
+        )
     except SystemExit as error:
         return Answer(status="crash", message=f"SystemExit({_code(error)})")
     except BaseException as error:

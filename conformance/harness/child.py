@@ -10,6 +10,7 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 
 from conformance.errors import ConformanceError
+from conformance.harness.processes import become_subreaper
 
 #: What an adapter has no business with. It keeps nobody out who reads the installed files.
 _CLOSED = ("conformance.truth", "conformance.frozen", "conformance.judge", "conformance.spec")
@@ -75,8 +76,11 @@ def main(questions: str, answers: str, memory: str, backend_name: str) -> None:
 
 def _send(outgoing: int, line: bytes) -> None:
     view = memoryview(line)
-    while view:
-        view = view[os.write(outgoing, view) :]
+    try:
+        while view:
+            view = view[os.write(outgoing, view) :]
+    except OSError as error:  # what is printed last is shown with the crash
+        sys.exit(f"the backend has closed the pipe that its answers go through: {error.strerror}")
 
 
 def _die_with_parent() -> None:
@@ -87,10 +91,9 @@ def _die_with_parent() -> None:
     if sys.platform == "linux":
         import ctypes
 
-        set_parent_death_signal, set_child_subreaper = 1, 36
-        libc = ctypes.CDLL(None)
-        libc.prctl(set_parent_death_signal, signal.SIGKILL)
-        libc.prctl(set_child_subreaper, 1)
+        set_parent_death_signal = 1
+        ctypes.CDLL(None).prctl(set_parent_death_signal, signal.SIGKILL)
+    become_subreaper()
 
 
 def _limit(memory: int) -> None:

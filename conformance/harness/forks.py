@@ -3,31 +3,45 @@
 from __future__ import annotations
 
 import os
+import time
+from contextlib import suppress
 
-from conformance.harness.waiting import wait_readable
+from conformance.harness.processes import children, command_line
+
+#: How often it is seen whether a fork still runs, in seconds.
+_GLANCE = 0.01
 
 
 class Forks:
-    """A pipe whose one end every fork holds open, however it was forked, until it ends.
+    """The processes of this one that have begun since, and are still the program that it is.
 
-    Forks of forks hold it too, in whatever session they are. A program that is started, which is a
-    fork that becomes something else, does not: the end is closed there.
+    Orphans among its descendants become its children (see ``child.py``), so a daemon is one too,
+    whatever it has closed. A fork that has become another program is not: it may live on.
     """
 
     def __init__(self) -> None:
         """Watch what is forked from here on."""
-        self._ended, self._held = os.pipe()
-        os.set_blocking(self._held, False)  # who writes to whatever is open must not hang here
+        self._before = children(os.getpid()) if _has_children() else set()
 
     def run_on(self) -> bool:
         """Whether anything still runs that was forked since this object was made."""
-        os.close(self._held)
-        if wait_readable(self._ended, 0):  # nobody writes: every other end is closed
-            os.close(self._ended)
+        if not _has_children():
             return False
-        return True
+        ours = command_line(os.getpid())
+        begun = children(os.getpid()) - self._before
+        return bool(ours) and any(command_line(pid) == ours for pid in begun)
 
     def wait(self) -> None:
         """Return when nothing of that runs any more."""
-        os.read(self._ended, 1)
-        os.close(self._ended)
+        while self.run_on():
+            time.sleep(_GLANCE)
+
+
+def _has_children() -> bool:
+    """Whether it is worth looking: one call of the system, for most backends never fork."""
+    if not hasattr(os, "waitid"):
+        return True
+    with suppress(ChildProcessError):
+        os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+        return True
+    return False

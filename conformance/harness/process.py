@@ -151,7 +151,7 @@ class ChildBackend:
     def _told(self, talk: Talk, trouble: Gone | TooSlow | Garbage) -> Answer:
         match trouble:
             case Gone():
-                return Answer(status="crash", message=talk.child.ending())
+                return Answer(status="crash", message=str(trouble) or talk.child.ending())
             case TooSlow():
                 return Answer(status="timeout", message=str(trouble))
             case Garbage():

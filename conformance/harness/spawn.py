@@ -3,8 +3,9 @@ imports it, so that both start at the same time.
 
 The child gets two pipes for messages and one that takes everything it prints. It leads a session
 of its own, every process it starts inherits a token in its environment, and orphans among them
-become its children. Ending a child ends them all; only a process that has left the session,
-cleared its environment and outlived the child can't be told from any other.
+become its children, or ours where the child is gone and we ``adopt_orphans``. Ending a child ends
+them all; where nobody adopts them, one that has left the session, cleared its environment and
+outlived the child can't be told from any other.
 """
 
 from __future__ import annotations
@@ -21,6 +22,13 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from conformance.harness.names import check_names
+from conformance.harness.processes import (
+    become_subreaper,
+    children,
+    descendants,
+    marked,
+    resident,
+)
 from conformance.harness.waiting import wait_readable
 from conformance.harness.wording import MOST
 
@@ -39,6 +47,24 @@ sys.path[:] = sys.argv[5:]
 from conformance.harness.child import main
 main(*sys.argv[1:5])
 """
+
+
+#: The children that run, and those of this process that are somebody else's, if we adopt orphans.
+_running: set[int] = set()
+_others: set[int] | None = None
+
+#: Held while a child is started, which is ours before it is known, or orphans are looked for.
+_family = threading.Lock()
+
+
+def adopt_orphans() -> None:
+    """From now on take in what children leave that are gone, where Linux can do that, to end it.
+
+    For a process that starts no other children meanwhile: whatever is there before stays.
+    """
+    global _others  # noqa: PLW0603 -- it is a state of the process
+    if become_subreaper():
+        _others = children(os.getpid()) - _running
 
 
 def spawn_all(names: Iterable[str], memory: int | None) -> dict[str, Spawned]:
@@ -64,15 +90,17 @@ class Spawned:
         command = [sys.executable, "-P", "-u", "-c", _START]
         command += [str(questions_in), str(answers_out), str(memory or 0), backend, *_path()]
         try:
-            self.process = subprocess.Popen(  # noqa: S603 -- our own interpreter and module
-                command,
-                stdin=subprocess.DEVNULL,
-                stdout=printed_in,
-                stderr=printed_in,
-                pass_fds=(questions_in, answers_out),
-                start_new_session=True,
-                env={**os.environ, _MARK: self._token},
-            )
+            with _family:
+                self.process = subprocess.Popen(  # noqa: S603 -- our own interpreter and module
+                    command,
+                    stdin=subprocess.DEVNULL,
+                    stdout=printed_in,
+                    stderr=printed_in,
+                    pass_fds=(questions_in, answers_out),
+                    start_new_session=True,
+                    env={**os.environ, _MARK: self._token},
+                )
+                _running.add(self.process.pid)
         except BaseException:
             for end in (self.questions, self.answers, printed):
                 os.close(end)
@@ -80,6 +108,7 @@ class Spawned:
         finally:
             for end in (questions_in, answers_out, printed_in):
                 os.close(end)
+        self.memory = memory
         self._killed = self._ended = False
         self._printed: deque[bytes] = deque()
         self.printed_bytes = 0
@@ -112,25 +141,36 @@ class Spawned:
         except ValueError:
             return f"died of signal {-code}"
 
+    def too_large(self) -> bool:
+        """Whether the child and all it started hold more memory than they may, as far as is known.
+
+        The child limits itself to so much data; this is what it shares, and has its forks hold.
+        """
+        if self.memory is None:
+            return False
+        pid = self.process.pid
+        return resident({pid, *descendants(pid)}) > self.memory
+
     def kill(self) -> None:
         """Kill the child and everything it started; whoever reads its pipes finds them ended."""
         if self._killed:
             return
         self._killed = True
-        family = set() if self.process.poll() is not None else _descendants(self.process.pid)
+        family = set() if self.process.poll() is not None else descendants(self.process.pid)
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self.process.pid, signal.SIGKILL)
         self.process.kill()
         self.process.wait()
+        _running.discard(self.process.pid)
+        mark = f"{_MARK}={self._token}".encode()
         known: set[int] = set()
         for _ in range(_ROUNDS):
-            for pid in family:
-                with contextlib.suppress(ProcessLookupError, PermissionError):
-                    os.kill(pid, signal.SIGKILL)
+            _end_all(family)
             known |= family
-            family = _marked(self._token) - known
+            family = marked(mark) - known
             if not family:
                 break
+        _end_adopted()
 
     def end(self) -> None:
         """Kill the child and close the pipes; once."""
@@ -170,33 +210,22 @@ def _path() -> list[str]:
     return [str(Path.cwd()) if entry == "" else entry for entry in sys.path]
 
 
-def _processes() -> list[Path]:
-    """The folder of every process, where /proc tells."""
-    with contextlib.suppress(OSError):
-        return [folder for folder in Path("/proc").iterdir() if folder.name.isdecimal()]
-    return []
+def _end_all(pids: Iterable[int]) -> None:
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.kill(pid, signal.SIGKILL)
 
 
-def _marked(token: str) -> set[int]:
-    """Processes that have the token in their environment, where /proc tells."""
-    found = set()
-    needle = f"{_MARK}={token}".encode()
-    for folder in _processes():
-        with contextlib.suppress(OSError):
-            if needle in (folder / "environ").read_bytes():
-                found.add(int(folder.name))
-    return found
-
-
-def _descendants(ancestor: int) -> set[int]:
-    """The children of a process, their children and so on, where /proc tells."""
-    children: dict[int, list[int]] = {}
-    for folder in _processes():
-        with contextlib.suppress(OSError):
-            # After the name, which may have any character in it: state and parent.
-            _, parent, *_ = (folder / "stat").read_bytes().rpartition(b")")[2].split()
-            children.setdefault(int(parent), []).append(int(folder.name))
-    found = list(children.get(ancestor, []))
-    for pid in found:  # it grows meanwhile
-        found += children.get(pid, [])
-    return set(found)
+def _end_adopted() -> None:
+    """End what children have left that are gone, and what becomes ours when that has ended."""
+    if _others is None:
+        return
+    with _family:
+        for _ in range(_ROUNDS):
+            left = children(os.getpid()) - _running - _others
+            if not left:
+                return
+            _end_all(left)
+            for pid in left:
+                with contextlib.suppress(ChildProcessError):
+                    os.waitpid(pid, 0)

@@ -22,7 +22,7 @@ _SHOWN = 80
 
 
 class Gone(Exception):
-    """The child is dead, or has closed its pipe."""
+    """The child is dead, or has closed its pipe, or must not go on: then its text says why."""
 
 
 class TooSlow(Exception):
@@ -126,5 +126,7 @@ class Talk:
         while not wait(end, min(_GLANCE, deadline - time.monotonic())):
             if self.child.process.poll() is not None and not wait(end, 0):
                 raise Gone
+            if self.child.too_large():
+                raise Gone(f"it holds more than {self.child.memory} MiB")
             if time.monotonic() >= deadline:
                 raise TooSlow(f"no answer within {self._timeout:g} s")

@@ -1,4 +1,4 @@
-"""Answers, and leaves a program behind that inherits nothing."""
+"""Answers or dies, and leaves a program behind that inherits nothing."""
 
 import os
 import subprocess
@@ -10,4 +10,6 @@ class LeavesAStranger(NumpyBackend):
     def gelu(self, x):
         sleep = ["sh", "-c", f"sleep {os.environ['SLEEP']} &"]
         subprocess.run(sleep, env={}, start_new_session=True, check=True)
+        if os.environ["ENDING"]:
+            os.abort()
         return super().gelu(x)
