@@ -20,6 +20,8 @@ _BLOCK = "blocks.K."
 def parameters(value: Any, rule: ArgumentRule) -> Parameters:
     """The parameters that ``value`` stands for: ``{name: tensor, …}`` or ``{fill: …, set: …}``.
 
+    Beside a fill, ``reversed: true`` names them in the opposite order, which has no meaning.
+
     Raises Malformed where a name is unknown or missing, or a tensor is none.
     """
     if not isinstance(value, dict):
@@ -28,7 +30,7 @@ def parameters(value: Any, rule: ArgumentRule) -> Parameters:
         tensors = {name: _tensor(item, name) for name, item in value.items()}
         _check_names(tensors, rule)
         return Parameters(tensors=tensors)
-    unknown = set(value) - {"fill", "set"}
+    unknown = set(value) - {"fill", "set", "reversed"}
     if unknown:
         raise Malformed(f"unknown key {min(map(str, unknown))!r} beside fill")
     tensors = _drawn(value["fill"], rule)
@@ -40,7 +42,10 @@ def parameters(value: Any, rule: ArgumentRule) -> Parameters:
             _change(tensors, str(target), item)
         except Malformed as error:
             raise Malformed(str(error), "set", str(target), *error.path) from None
-    return Parameters(tensors=tensors)
+    turned = value.get("reversed", False)
+    if not isinstance(turned, bool):
+        raise Malformed("reversed is true or false", "reversed")
+    return Parameters(tensors=dict(reversed(tensors.items())) if turned else tensors)
 
 
 def _change(tensors: dict[str, Tensor], target: str, item: Any) -> None:
