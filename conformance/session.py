@@ -135,7 +135,8 @@ class Session:
         verdict = judge.verdict(case, dtype, truth, answers, twin)
         if verdict.verdict == "fail":
             printed = self.backend.printed() if printed is None else printed
-            if printed:
+            # What came instead of outputs says itself what was printed.
+            if printed and all(answer.status == "outputs" for answer in answers.values()):
                 message = f"{verdict.message}\nit printed last:\n{printed}"
                 verdict = msgspec.structs.replace(verdict, message=message)
             self._note_failure(verdict, case, questions, answers)

@@ -252,6 +252,17 @@ def test_a_draw_has_nothing_beside_it_but_set():
     )
 
 
+def test_a_draw_may_be_named_in_the_opposite_order():
+    """The same parameters with the same numbers; only where a name stands is another place."""
+    fill_ = {"seed": 5, "sizes": SIZES}
+    turned = parameters({"fill": fill_, "reversed": True}, FLAT).tensors
+    assert turned == drawn()
+    assert list(turned) == list(reversed(drawn()))
+    assert list(parameters({"fill": fill_, "reversed": False}, FLAT).tensors) == list(drawn())
+    wrong = ("reversed is true or false", ("reversed",))
+    assert refusal({"fill": fill_, "reversed": 1}) == wrong
+
+
 # --------------------------------------------------------------------------------------- set
 
 
@@ -471,6 +482,7 @@ FILL = {"seed": 5, "sizes": SIZES}
         {"norm.gamma": {"fill": {"seed": 1, "shape": [2]}}},
         {"fill": FILL},
         {"fill": {**FILL, "blocks": 2, "scale": 0.5}},
+        {"fill": FILL, "reversed": True},
         {"fill": FILL, "set": {"attention.w_o": 0, "blocks.0.map.w_1[0, :2]": [1, 2]}},
     ],
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from conformance.model import Answer
+from conformance.model.verdicts import NOT_ASKED
 
 #: After so many crashes or timeouts in a row, the rest of an operation is not asked any more.
 IN_A_ROW = 5
@@ -28,5 +29,5 @@ class Patience:
 
 def not_asked(operation: str) -> Answer:
     """What stands for the answer where patience has ended."""
-    message = f"not asked: {IN_A_ROW} crashes or timeouts of {operation} in a row"
+    message = f"{NOT_ASKED}: {IN_A_ROW} crashes or timeouts of {operation} in a row"
     return Answer(status="crash", message=message)

@@ -17,6 +17,7 @@ from conformance.harness.patience import Patience, not_asked
 from conformance.harness.spawn import Spawned
 from conformance.harness.talk import Garbage, Gone, Talk, TooSlow
 from conformance.model import Answer, Description, Question
+from conformance.model.verdicts import NOT_ASKED
 
 #: How long a child may take to import its libraries, in seconds.
 START_TIMEOUT = 300.0
@@ -115,7 +116,7 @@ class ChildBackend:
 
     def _ask(self, question: Question) -> Answer:
         if self._closed:
-            return Answer(status="crash", message="not asked: the backend is closed")
+            return Answer(status="crash", message=f"{NOT_ASKED}: the backend is closed")
         if self._talk is None:
             try:
                 self._start()

@@ -17,6 +17,9 @@ VERDICTS: tuple[VerdictName, ...] = get_args(VerdictName)
 #: another failure.
 NOT_COUNTED = "does not count"
 
+#: How the message begins of a crash that stands for a question that was not asked.
+NOT_ASKED = "not asked"
+
 
 class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
     """A known mistake that gives the answer that came."""

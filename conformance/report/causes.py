@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from conformance.model import Diagnosis, Verdict, VerdictName
-from conformance.model.verdicts import NOT_COUNTED
+from conformance.model.verdicts import NOT_ASKED, NOT_COUNTED
 
 #: The verdicts that make a run fail; the others pass, or say that nothing was judged.
 FAILURES: tuple[VerdictName, ...] = ("fail", "error", "crash", "timeout")
@@ -60,8 +60,12 @@ class Causes(msgspec.Struct, frozen=True, kw_only=True):
 def _telling(verdict: Verdict) -> tuple[int, float]:
     ratio = measured(verdict)
     rank = 0 if ratio is None else 2 if math.isfinite(ratio) else 1
-    follows = verdict.message.startswith(NOT_COUNTED)
-    return -1 if follows else rank, severity(ratio)
+    return -1 if _follows(verdict) else rank, severity(ratio)
+
+
+def _follows(verdict: Verdict) -> bool:
+    """Whether it says no more than that something else went wrong before."""
+    return verdict.message.startswith((NOT_ASKED, NOT_COUNTED))
 
 
 def severity(ratio: float | None) -> float:
@@ -89,17 +93,22 @@ def root_causes(verdicts: Iterable[Verdict]) -> Causes:
     """Group all failures, by fault and undiagnosed by operation: the largest group first.
 
     A fault that explains little never stands before a cause that nothing explains and that has
-    more failures; of groups of one size the diagnosed one comes first.
+    more failures; of groups of one size the diagnosed one comes first. What only follows from
+    others comes last.
     """
     failed = failures(verdicts)
     undiagnosed = [verdict for verdict in failed if not verdict.diagnosis]
     own = [verdict for verdict in undiagnosed if verdict.because is None]
     found = [*_by_fault([verdict for verdict in failed if verdict.diagnosis]), *_by_kind(own)]
     return Causes(
-        roots=tuple(sorted(found, key=lambda cause: -len(cause.failures))),
+        roots=tuple(sorted(found, key=_urgency)),
         dependants=tuple(verdict for verdict in undiagnosed if verdict.because is not None),
         failures=len(failed),
     )
+
+
+def _urgency(cause: RootCause) -> tuple[bool, int]:
+    return all(_follows(each) for each in cause.failures), -len(cause.failures)
 
 
 def _by_fault(failed: Sequence[Verdict]) -> list[RootCause]:

@@ -108,6 +108,23 @@ def test_a_fault_that_explains_little_comes_after_a_larger_unknown_cause(make):
     assert lines[1].startswith("1. layer_norm fail, no known mistake: 3 of 4 failures")
 
 
+def test_what_only_follows_comes_last(make):
+    """Fifteen that were not asked say less than the five that hung before them."""
+    timeouts = [
+        make.failing(f"gelu/{k}", operation="gelu", verdict="timeout", ratio=None, message="late")
+        for k in range(5)
+    ]
+    left = [
+        make.failing(
+            f"gelu/{k}", operation="gelu", verdict="crash", ratio=None, message="not asked: 5"
+        )
+        for k in range(5, 20)
+    ]
+    first, last = root_causes([*left, *timeouts]).roots
+    assert list(first.failures) == timeouts
+    assert list(last.failures) == left
+
+
 @pytest.mark.parametrize(
     ("other", "told"),
     [
