@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import sys
-from pathlib import Path
 
 
 def become_subreaper() -> bool:
@@ -66,11 +66,12 @@ def _by_parent() -> dict[int, set[int]]:
 
 def _all() -> list[int]:
     with contextlib.suppress(OSError):
-        return [int(each.name) for each in Path("/proc").iterdir() if each.name.isdecimal()]
+        # Plain calls: a Path for each of them takes as long as reading it.
+        return [int(name) for name in os.listdir("/proc") if name.isdecimal()]  # noqa: PTH208
     return []
 
 
 def _contents(pid: int, name: str) -> bytes:
-    with contextlib.suppress(OSError):
-        return Path("/proc", str(pid), name).read_bytes()
+    with contextlib.suppress(OSError), open(f"/proc/{pid}/{name}", "rb", buffering=0) as file:
+        return file.read()
     return b""
