@@ -72,6 +72,7 @@ def _all() -> list[int]:
 
 
 def _contents(pid: int, name: str) -> bytes:
-    with contextlib.suppress(OSError), open(f"/proc/{pid}/{name}", "rb", buffering=0) as file:
+    path = f"/proc/{pid}/{name}"
+    with contextlib.suppress(OSError), open(path, "rb", buffering=0) as file:  # noqa: PTH123
         return file.read()
     return b""
