@@ -128,6 +128,7 @@ SELECT = {
         "linear-construction/seed-19",
         "linear-construction/without-bias",
         "model/initial-seeds",
+        "model/initial-seed-zero",
     ),
 }
 

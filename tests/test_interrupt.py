@@ -121,11 +121,13 @@ def in_one_go(tmp_path_factory):
     [
         (signal.SIGINT, (SLOW,)),
         (signal.SIGTERM, (SLOW,)),
+        (signal.SIGHUP, (SLOW,)),
         (signal.SIGINT, (SLOW, "--in-process")),
+        (signal.SIGTERM, (SLOW, "--in-process")),
         (signal.SIGINT, (SLOW, "numpy")),
         (signal.SIGTERM, (SLOW, "numpy", "--jobs", "2")),
     ],
-    ids=["SIGINT", "SIGTERM", "in process", "two backends", "two jobs"],
+    ids=["SIGINT", "SIGTERM", "SIGHUP", "in process", "ended there", "two backends", "two jobs"],
 )
 def test_what_was_judged_is_kept_and_gone_on_from(runs, tmp_path, in_one_go, sent, options):
     """Exit code 130; the children are ended; with --resume it all comes out as if in one go."""

@@ -15,11 +15,10 @@ from conformance.harness.interrupts import Interrupts
 
 @pytest.fixture(autouse=True)
 def python_s_own():
-    """Every test leaves the handler as it was."""
-    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    """Every test begins with the handler that Python has, and leaves it so."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
-    left = signal.getsignal(signal.SIGINT)
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+    left = signal.signal(signal.SIGINT, before)
     assert left is signal.default_int_handler
 
 

@@ -29,7 +29,10 @@ _DRAWS = frozenset(vars(InitialisationRules))
 def candidates(case: Case, output: str) -> Iterator[Candidate]:
     """Every candidate that changes a rule which the case comes to, and has something to change."""
     if case.free is not None and isinstance(case.expectation, Relations):
-        yield from (Candidate(name, 0) for name in catalogue() if _worthwhile(name, case))
+        for name in filter(lambda name: _worthwhile(name, case), catalogue()):
+            ways = variants(catalogue()[name], case.mode, places=False)
+            # Of a hundred steps of training the first way is tried alone.
+            yield from (Candidate(name, way) for way in ways if not way or case.operation in _DRAWS)
         return
     reference, reached = recording()
     results_of(reference, Tape(Doubles()), case, output)

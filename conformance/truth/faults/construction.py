@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from conformance.truth.faults import Fault
+from conformance.truth.reference import Reference
 
 Generator = np.random.Generator
 Shapes = dict[str, list[int]]
@@ -166,11 +167,22 @@ class SeedIgnored(Fault):
         return super().drawn(shapes, 0)
 
 
+def _in_place_of_zero(seed: int) -> type[Reference]:
+    """A reference that begins from ``seed`` where it is given none that is true."""
+
+    class InPlaceOfZero(Reference):
+        def drawn(self, shapes: Shapes, random_seed: int) -> dict[str, np.ndarray]:
+            return super().drawn(shapes, random_seed or seed)
+
+    return InPlaceOfZero
+
+
 class SeedZeroReplaced(Fault):
     """A seed of zero was taken for none, and another stood in for it."""
 
     breaks = "INIT-SEEDED"
     mend = "Ask whether there is a seed, not whether it is true: zero is one."
+    other_ways = tuple(map(_in_place_of_zero, (1, 123, 1234, 1337)))
 
     def drawn(self, shapes: Shapes, random_seed: int) -> dict[str, np.ndarray]:
         return super().drawn(shapes, random_seed or 42)

@@ -41,6 +41,14 @@ class DrawsFlat(TrainingTorch):
         return (flat - 0.5) * 0.02 * math.sqrt(12)
 
 
+class DrawsAgainWhatIsFarOut(TrainingTorch):
+    fault = "draws-cut-off"
+
+    def first_weight(self, shape, source):
+        weight = torch.empty(shape, dtype=DOUBLE)
+        return torch.nn.init.trunc_normal_(weight, 0.0, 0.02, -0.06, 0.06, generator=source)
+
+
 class LosesTheSigns(TrainingTorch):
     fault = "weights-positive"
 
@@ -126,6 +134,17 @@ class SeedsEveryTensor(TrainingTorch):
         return {
             name: self.first_value(name, shape, self.source(seed)) for name, shape in shapes.items()
         }
+
+
+class TurnsOneMapIntoTheOther(TrainingTorch):
+    fault = "second-map-transposed"
+
+    def first_values(self, shapes, seed):
+        found = super().first_values(shapes, seed)
+        for name in found:
+            if name.endswith("w_2"):
+                found[name] = found[name.replace("w_2", "w_1")].T.clone()
+        return found
 
 
 # ------------------------------------------------------------------------------------- the layer

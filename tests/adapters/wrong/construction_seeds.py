@@ -14,6 +14,13 @@ class HasOneSeed(TrainingTorch):
         return super().first_values(shapes, 42)
 
 
+class HasASeedInPlaceOfZero(TrainingTorch):
+    fault = "seed-zero-replaced"
+
+    def first_values(self, shapes, seed):
+        return super().first_values(shapes, seed or 1234)
+
+
 class GoesOnDrawing(TrainingTorch):
     fault = "generator-not-seeded"
 
