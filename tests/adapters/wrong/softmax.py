@@ -109,7 +109,7 @@ class ShiftsAllRowsAlike(DecoderTorch):
     fault = "maximum-of-everything"
 
     def exponentials(self, x):
-        return torch.exp(x - x.detach().max())
+        return torch.exp(x - (x.detach().max() if x.numel() else 0))
 
 
 # ----------------------------------------------------------------------------------- the gradients
