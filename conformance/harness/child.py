@@ -10,7 +10,7 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 
 from conformance.errors import ConformanceError
-from conformance.harness.processes import become_subreaper
+from conformance.harness.processes import become_subreaper, data_size
 
 #: What an adapter has no business with. It keeps nobody out who reads the installed files.
 _CLOSED = ("conformance.truth", "conformance.frozen", "conformance.judge", "conformance.spec")
@@ -97,10 +97,16 @@ def _die_with_parent() -> None:
 
 
 def _limit(memory: int) -> None:
-    """At most ``memory`` MiB of data, where the system can limit it; 0 means no limit."""
+    """At most ``memory`` MiB of data, where the system can limit it; 0 means no limit.
+
+    Raises MemoryError where there is more already: what little is asked for later may find room
+    that was left free, or may not.
+    """
     if not memory:
         return
     import resource
 
     size = memory * 2**20
     resource.setrlimit(resource.RLIMIT_DATA, (size, size))
+    if data_size(os.getpid()) > memory:
+        raise MemoryError

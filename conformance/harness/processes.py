@@ -41,6 +41,14 @@ def command_line(pid: int) -> bytes:
     return _contents(pid, "cmdline")
 
 
+def data_size(pid: int) -> int:
+    """The data of a process in MiB, as RLIMIT_DATA counts it; 0 where nothing is known of it."""
+    for line in _contents(pid, "status").splitlines():
+        if line.startswith(b"VmData:"):
+            return int(line.split()[1]) // 1024
+    return 0
+
+
 def resident(pids: set[int]) -> int:
     """The memory of these processes that is not a file's, in MiB; what they share counts once.
 
