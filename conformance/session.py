@@ -27,6 +27,7 @@ from conformance.model import (
     Verdict,
     VerdictName,
 )
+from conformance.model.verdicts import PRINTED
 from conformance.precision import Dtype
 from conformance.questions import question
 from conformance.specification import Specification
@@ -135,9 +136,9 @@ class Session:
         verdict = judge.verdict(case, dtype, truth, answers, twin)
         if verdict.verdict == "fail":
             printed = self.backend.printed() if printed is None else printed
-            # What came instead of outputs says itself what was printed.
-            if printed and all(answer.status == "outputs" for answer in answers.values()):
-                message = f"{verdict.message}\nit printed last:\n{printed}"
+            # The message of a rejection says itself what was printed.
+            if printed and PRINTED not in verdict.message:
+                message = f"{verdict.message}\n{PRINTED}\n{printed}"
                 verdict = msgspec.structs.replace(verdict, message=message)
             self._note_failure(verdict, case, questions, answers)
         return verdict, answers

@@ -262,6 +262,17 @@ def test_the_last_lines_printed_are_shown_with_a_failure(run):
         assert "\x1b" not in text
 
 
+def test_what_was_printed_before_a_rejection_is_shown_once(run):
+    """Of a valid case that was refused, and of the rejection that does not count beside it."""
+    select = ("--select", "residual/one-sequence", "--select", "residual/rank-three")
+    told = run("prints_and_rejects", *select, "--dtype", "float64").told()
+    assert len(told) == 2
+    for _, _, verdict, message in told:
+        assert verdict == "fail"
+        assert message.count("it printed last:") == 1
+        assert message.endswith("it printed last:\nno wish to add")
+
+
 @pytest.mark.parametrize(
     ("name", "failing"),
     [

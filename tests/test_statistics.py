@@ -147,8 +147,9 @@ def test_the_limits_keep_what_they_promise(due, draw, monkeypatch):
     """At a rate that can be counted, each statistic alarms no more often than it says."""
     rates = false_alarms(due, draw, monkeypatch)
     assert set(rates) == {"mean", "mean square", "largest magnitude"}
-    counted = 3 * math.sqrt(0.05 * 0.95 / 4000)  # the tail's is met exactly
-    assert all(rate <= 0.05 + counted for rate in rates.values())
+    # The tail meets its rate exactly, so that one that is counted may lie a little above it.
+    assert rates.pop("largest magnitude") <= 0.05 + 3 * math.sqrt(0.05 * 0.95 / 4000)
+    assert all(rate <= 0.05 for rate in rates.values())
 
 
 def test_the_limits_are_not_idle(monkeypatch):

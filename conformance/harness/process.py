@@ -17,7 +17,7 @@ from conformance.harness.patience import Patience, not_asked
 from conformance.harness.spawn import Spawned
 from conformance.harness.talk import Garbage, Gone, Talk, TooSlow
 from conformance.model import Answer, Description, Question
-from conformance.model.verdicts import NOT_ASKED
+from conformance.model.verdicts import NOT_ASKED, PRINTED
 
 #: How long a child may take to import its libraries, in seconds.
 START_TIMEOUT = 300.0
@@ -132,7 +132,7 @@ class ChildBackend:
             return answer
         printed = self._talk.printed()
         if printed:
-            message = f"{answer.message}\nit printed last:\n{printed}"
+            message = f"{answer.message}\n{PRINTED}\n{printed}"
             answer = msgspec.structs.replace(answer, message=message)
         if lost or answer.status == "crash":
             self._end()

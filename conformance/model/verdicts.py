@@ -17,6 +17,9 @@ VERDICTS: tuple[VerdictName, ...] = get_args(VerdictName)
 #: another failure.
 NOT_COUNTED = "does not count"
 
+#: The line of a message after which it shows what the backend printed.
+PRINTED = "it printed last:"
+
 #: How the message begins of a crash that stands for a question that was not asked.
 NOT_ASKED = "not asked"
 
