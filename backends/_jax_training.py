@@ -18,8 +18,9 @@ from ._parameters import Sizes, decoder_shapes, starts_as
 from ._rejections import check_configuration, check_widths
 
 Tree: TypeAlias = dict[str, Array]
-#: The parameters, and the two moments of each.
-State: TypeAlias = tuple[Tree, Tree, Tree]
+#: All parameters in one array, and the two moments of each element.
+State: TypeAlias = tuple[Array, Array, Array]
+Shapes: TypeAlias = tuple[tuple[str, tuple[int, ...]], ...]
 Attributes: TypeAlias = tuple[tuple[str, Any], ...]
 
 #: Operations that compile what is worth it themselves, or take and give Python's numbers.
@@ -38,7 +39,7 @@ AS_THEY_ARE = frozenset(
 
 
 class JaxTraining(JaxDecoder, Counting):
-    """A model is a pytree of arrays by name, an optimiser a pytree of moments like it."""
+    """A model is a pytree of arrays by name, an optimiser the moments of all their elements."""
 
     def _registered(self, sizes: Sizes) -> dict[str, tuple[int, ...]]:
         shapes = decoder_shapes(sizes)
@@ -165,9 +166,17 @@ class JaxTraining(JaxDecoder, Counting):
             ("eps", adam_eps),
             ("weight_decay", weight_decay),
         )
-        step = partial(self._compiled_step, scoring=scoring, settings=settings, max_norm=max_norm)
-        moments = {name: _zeros_like(leaf) for name, leaf in parameters.items()}
-        state = (parameters, moments, moments)
+        shapes = tuple((name, leaf.shape) for name, leaf in parameters.items())
+        step = partial(
+            self._compiled_step,
+            shapes=shapes,
+            scoring=scoring,
+            settings=settings,
+            max_norm=max_norm,
+        )
+        held = _flat(parameters)
+        # Where the tokens are, as what comes back is: else the first step would be compiled twice.
+        state = jax.device_put((held, np.zeros_like(held), np.zeros_like(held)), tokens.sharding)
         losses: list[Array] = []
         norms: list[Tree] = []
         gradients: Tree = {}
@@ -175,17 +184,17 @@ class JaxTraining(JaxDecoder, Counting):
             state, _, loss, found, gradients = step(state, number, tokens, targets)
             losses.append(loss)
             norms.append(found)
-        after, first, _ = state
         # What the last parameters predict is seen by a step that is not kept: a function for the
         # predictions alone would be compiled for each model as well.
         _, predictions, *_ = step(state, steps + 1, tokens, targets)
+        moments = _shaped(np.asarray(state[1]), shapes)
         recorded = jax.device_get(norms)  # to stack them there would be compiled for each length
         return {
             "losses": np.stack(jax.device_get(losses)),
             "gradient_norms": {name: np.stack([n[name] for n in recorded]) for name in parameters},
             "gradients": gradients,
-            "parameters": after,
-            "optimised": {name: leaf.size for name, leaf in first.items()},
+            "parameters": _shaped(np.asarray(state[0]), shapes),
+            "optimised": {name: leaf.size for name, leaf in moments.items()},
             "predictions": predictions,
         }
 
@@ -193,6 +202,9 @@ class JaxTraining(JaxDecoder, Counting):
     def _compiled_step(self) -> Callable[..., tuple[State, Array, Array, Tree, Tree]]:
         """One step: the state before -> the state after, and of the state before what it predicts,
         the loss, the norms of its gradients and the gradients.
+
+        AdamW treats every element by itself, so it is compiled for one array of all parameters: one
+        for each of them would be so many kernels.
         """
 
         def step(
@@ -201,41 +213,44 @@ class JaxTraining(JaxDecoder, Counting):
             tokens: Array,
             targets: Array,
             *,
+            shapes: Shapes,
             scoring: Attributes,
             settings: Attributes,
             max_norm: float,
         ) -> tuple[State, Array, Array, Tree, Tree]:
             score = dict(scoring)
+            ignore_index = score.pop("ignore_index")
 
-            def loss_of(parameters: Tree) -> Array:
-                return self.decoder_loss(tokens, targets, parameters, **score)
+            def loss_of(parameters: Tree) -> tuple[Array, Array]:
+                logits = self.decoder(tokens, parameters, **score)
+                return self.cross_entropy(logits, targets, ignore_index=ignore_index), logits
 
-            logits = self.decoder(tokens, state[0], heads=score["heads"], eps=score["eps"])
-            loss, gradients = jax.value_and_grad(loss_of)(state[0])
+            parameters = _shaped(state[0], shapes)
+            (loss, logits), gradients = jax.value_and_grad(loss_of, has_aux=True)(parameters)
             norms = jax.tree.map(lambda leaf: jnp.sqrt(jnp.sum(leaf * leaf)), gradients)
             clipped = self.clip_gradients(gradients, max_norm=max_norm)["gradients"]
-            each = {
-                name: self.adamw_step(
-                    *(part[name] for part in (state[0], clipped, *state[1:])),
-                    step=number,
-                    **dict(settings),
-                )
-                for name in clipped
-            }
-            kinds = ("parameter", "first_moment", "second_moment")
-            first, second, third = (
-                {name: one[kind] for name, one in each.items()} for kind in kinds
-            )
-            after = (first, second, third)
-            return after, jnp.argmax(logits, axis=-1), loss, norms, gradients
+            flat = jnp.concatenate([clipped[name].reshape(-1) for name, _ in shapes])
+            held, *moments = state
+            after = self.adamw_step(held, flat, *moments, step=number, **dict(settings))
+            kinds = after["parameter"], after["first_moment"], after["second_moment"]
+            return kinds, jnp.argmax(logits, axis=-1), loss, norms, gradients
 
-        return jax.jit(step, static_argnames=("scoring", "settings", "max_norm"))
+        return jax.jit(step, static_argnames=("shapes", "scoring", "settings", "max_norm"))
 
 
-def _zeros_like(leaf: Array) -> Array:
-    """Zeros beside ``leaf``. Those of jnp would be compiled for each shape."""
-    zeros: Array = jax.device_put(np.zeros(leaf.shape, leaf.dtype), leaf.sharding)
-    return zeros
+def _flat(parameters: Tree) -> np.ndarray:
+    """All elements in one array; by NumPy, since JAX would compile it for each model."""
+    return np.concatenate([np.asarray(leaf).reshape(-1) for leaf in parameters.values()])
+
+
+def _shaped(flat: Any, shapes: Shapes) -> dict[str, Any]:
+    """The inverse of ``_flat``, for an array of NumPy or of JAX."""
+    parts, start = {}, 0
+    for name, shape in shapes:
+        end = start + math.prod(shape)
+        parts[name] = flat[start:end].reshape(shape)
+        start = end
+    return parts
 
 
 def _started(sizes: Sizes, random_seed: int, dtype: str) -> Tree:

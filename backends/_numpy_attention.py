@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from functools import lru_cache
 
 import numpy as np
 
@@ -122,8 +123,7 @@ class NumpyAttention(NumpyLayers):
         check_attention(x, heads)
         weights = {"w_q": w_q, "w_k": w_k, "w_v": w_v, "w_o": w_o}
         normalised = self.layer_norm(x, gamma, beta, eps=eps)
-        increment = self.causal_attention(normalised, **weights, heads=heads)
-        trunk = self.residual_add_vjp(upstream, x, increment)
+        trunk = self.residual_add_vjp(upstream, x, normalised)  # the branch has this shape too
         branch = self.causal_attention_vjp(trunk["increment"], normalised, **weights, heads=heads)
         norm = self.layer_norm_vjp(branch.pop("x"), x, gamma, beta, eps=eps)
         return {**branch, **norm, "x": trunk["x"] + norm["x"]}
@@ -134,8 +134,7 @@ class NumpyAttention(NumpyLayers):
         y = feed_forward_sublayer(u) with u = attention_sublayer(x): the second branch reads and
         adds to what the first one gave. Raises ``Rejected`` as the sublayers.
         """
-        attention = chosen(parameters, ATTENTION)
-        u = self.attention_sublayer(x, **attention, heads=heads, eps=eps)
+        u = self._between(x, parameters, heads=heads, eps=eps)
         return self.feed_forward_sublayer(u, **chosen(parameters, FEED_FORWARD), eps=eps)
 
     def block_vjp(
@@ -151,8 +150,27 @@ class NumpyAttention(NumpyLayers):
 
         Raises as the operation.
         """
+        u = self._between(x, parameters, heads=heads, eps=eps)
+        return self._block_vjp(upstream, x, u, parameters, heads=heads, eps=eps)
+
+    def _between(
+        self, x: Array, parameters: Mapping[str, Array], *, heads: int, eps: float
+    ) -> Array:
+        """``x [B, T, d]`` -> ``u [B, T, d]``, between the sublayers of a block."""
+        return self.attention_sublayer(x, **chosen(parameters, ATTENTION), heads=heads, eps=eps)
+
+    def _block_vjp(
+        self,
+        upstream: Array,
+        x: Array,
+        u: Array,
+        parameters: Mapping[str, Array],
+        *,
+        heads: int,
+        eps: float,
+    ) -> Gradients:
+        """``block_vjp`` where ``u``, between the sublayers, is there already."""
         attention = chosen(parameters, ATTENTION)
-        u = self.attention_sublayer(x, **attention, heads=heads, eps=eps)
         maps = chosen(parameters, FEED_FORWARD)
         second = self.feed_forward_sublayer_vjp(upstream, u, **maps, eps=eps)
         first = self.attention_sublayer_vjp(second["x"], x, **attention, heads=heads, eps=eps)
@@ -194,6 +212,7 @@ def _scores_vjp(upstream: Array, q: Array, k: Array) -> tuple[Array, Array]:
     return g @ k, g.swapaxes(-1, -2) @ q
 
 
+@lru_cache(maxsize=64)
 def _visible(length: int) -> np.ndarray:
     """``[T, T]``: whether the query of the row sees the key of the column."""
     return np.tri(length, dtype=bool)

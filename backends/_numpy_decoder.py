@@ -3,17 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from ._numpy_attention import NumpyAttention
 from ._numpy_layers import Array, Gradients
-from ._parameters import blocks
+from ._parameters import FEED_FORWARD, blocks, chosen
 from ._rejections import check_targets, check_tokens
 
 Indices: TypeAlias = npt.NDArray[np.integer[Any]]
+
+
+class Trunk(NamedTuple):
+    """What was read on the way forward, ``[B, T, d]`` each.
+
+    ``read``: for each block its input, what lies between its sublayers, and its parameters;
+    ``last``: what the last block gave.
+    """
+
+    read: list[tuple[Array, Array, dict[str, Array]]]
+    last: Array
 
 
 class NumpyDecoder(NumpyAttention):
@@ -50,8 +61,10 @@ class NumpyDecoder(NumpyAttention):
         embed, each block in order, the final layer norm, and the head, which has no bias. Raises
         ``Rejected`` as ``embed``, then as ``block``.
         """
-        hidden = self._hidden(tokens, parameters, heads=heads, eps=eps)
-        return self._logits(hidden[-1], parameters, eps=eps)
+        x = self._embedded(tokens, parameters)
+        for each in blocks(parameters):
+            x = self.block(x, each, heads=heads, eps=eps)
+        return self._logits(x, parameters, eps=eps)
 
     def decoder_vjp(
         self,
@@ -63,33 +76,47 @@ class NumpyDecoder(NumpyAttention):
         eps: float,
     ) -> Gradients:
         """``upstream [B, T, V]`` -> the gradient of each parameter; raises as the operation."""
-        hidden = self._hidden(tokens, parameters, heads=heads, eps=eps)
-        return self._gradients(upstream, hidden, tokens, parameters, heads=heads, eps=eps)
+        trunk = self._trunk(tokens, parameters, heads=heads, eps=eps)
+        return self._gradients(upstream, trunk, tokens, parameters, heads=heads, eps=eps)
+
+    def _embedded(self, tokens: Indices, parameters: Mapping[str, Array]) -> Array:
+        tables = parameters["token_embedding"], parameters["position_embedding"]
+        return self.embed(tokens, *tables)
+
+    def _trunk(
+        self, tokens: Indices, parameters: Mapping[str, Array], *, heads: int, eps: float
+    ) -> Trunk:
+        """What every sublayer reads, kept for the way back, so that nothing is done twice."""
+        x, read = self._embedded(tokens, parameters), []
+        for each in blocks(parameters):
+            u = self._between(x, each, heads=heads, eps=eps)
+            read.append((x, u, each))
+            x = self.feed_forward_sublayer(u, **chosen(each, FEED_FORWARD), eps=eps)
+        return Trunk(read, x)
 
     def _gradients(
         self,
         upstream: Array,
-        hidden: list[Array],
+        trunk: Trunk,
         tokens: Indices,
         parameters: Mapping[str, Array],
         *,
         heads: int,
         eps: float,
     ) -> Gradients:
-        """``upstream [B, T, V]``, what ``_hidden`` gives -> the gradient of each parameter."""
-        *inputs, last = hidden
+        """``upstream [B, T, V]``, what ``_trunk`` gives -> the gradient of each parameter."""
         gamma, beta = parameters["final_norm.gamma"], parameters["final_norm.beta"]
-        normalised = self.layer_norm(last, gamma, beta, eps=eps)
+        normalised = self.layer_norm(trunk.last, gamma, beta, eps=eps)
         head = self.linear_vjp(upstream, normalised, parameters["head"])
-        norm = self.layer_norm_vjp(head["x"], last, gamma, beta, eps=eps)
+        norm = self.layer_norm_vjp(head["x"], trunk.last, gamma, beta, eps=eps)
         gradients = {
             "head": head["weight"],
             "final_norm.gamma": norm["gamma"],
             "final_norm.beta": norm["beta"],
         }
-        g, each = norm["x"], blocks(parameters)
-        for k in reversed(range(len(each))):
-            found = self.block_vjp(g, inputs[k], each[k], heads=heads, eps=eps)
+        g = norm["x"]
+        for k, (x, u, each) in reversed([*enumerate(trunk.read)]):
+            found = self._block_vjp(g, x, u, each, heads=heads, eps=eps)
             g = found.pop("x")
             gradients |= {f"blocks.{k}.{name}": item for name, item in found.items()}
         tables = parameters["token_embedding"], parameters["position_embedding"]
@@ -154,20 +181,26 @@ class NumpyDecoder(NumpyAttention):
         ignore_index: int,
     ) -> Gradients:
         """``upstream []`` -> the gradient of each parameter; raises as the operation."""
-        hidden = self._hidden(tokens, parameters, heads=heads, eps=eps)
-        logits = self._logits(hidden[-1], parameters, eps=eps)
-        g = self.cross_entropy_vjp(upstream, logits, targets, ignore_index=ignore_index)["logits"]
-        return self._gradients(g, hidden, tokens, parameters, heads=heads, eps=eps)
+        settings: dict[str, Any] = {"heads": heads, "eps": eps, "ignore_index": ignore_index}
+        return self._loss_and_gradients(upstream, tokens, targets, parameters, **settings)[1]
 
-    def _hidden(
-        self, tokens: Indices, parameters: Mapping[str, Array], *, heads: int, eps: float
-    ) -> list[Array]:
-        """The embedded tokens, then what each block gave: ``[B, T, d]`` each."""
-        p = parameters
-        hidden = [self.embed(tokens, p["token_embedding"], p["position_embedding"])]
-        for each in blocks(p):
-            hidden.append(self.block(hidden[-1], each, heads=heads, eps=eps))
-        return hidden
+    def _loss_and_gradients(
+        self,
+        upstream: Array,
+        tokens: Indices,
+        targets: Indices,
+        parameters: Mapping[str, Array],
+        *,
+        heads: int,
+        eps: float,
+        ignore_index: int,
+    ) -> tuple[Array, Gradients]:
+        """``decoder_loss`` and ``decoder_loss_vjp``, with one way forward for both."""
+        trunk = self._trunk(tokens, parameters, heads=heads, eps=eps)
+        logits = self._logits(trunk.last, parameters, eps=eps)
+        loss = self.cross_entropy(logits, targets, ignore_index=ignore_index)
+        g = self.cross_entropy_vjp(upstream, logits, targets, ignore_index=ignore_index)["logits"]
+        return loss, self._gradients(g, trunk, tokens, parameters, heads=heads, eps=eps)
 
     def _logits(self, hidden: Array, parameters: Mapping[str, Array], *, eps: float) -> Array:
         """``[B, T, d]``, what the last block gave -> ``[B, T, V]``."""

@@ -67,10 +67,9 @@ class NumpyLayers(Adapter):
         del beta  # a summand; no gradient depends on it
         normalised, deviation = _normalise(x, eps)
         g = upstream * gamma
-        mean = g.mean(axis=-1, keepdims=True)
-        slope = (g * normalised).mean(axis=-1, keepdims=True)
+        slope = _mean(g * normalised)
         return {
-            "x": (g - mean - normalised * slope) / deviation,
+            "x": (g - _mean(g) - normalised * slope) / deviation,
             "gamma": sum_of_positions(upstream * normalised),
             "beta": sum_of_positions(upstream),
         }
@@ -161,8 +160,7 @@ class NumpyLayers(Adapter):
         x gets one gradient along the trunk and one through the branch.
         """
         normalised = self.layer_norm(x, gamma, beta, eps=eps)
-        increment = self.feed_forward(normalised, w_1, b_1, w_2, b_2)
-        trunk = self.residual_add_vjp(upstream, x, increment)
+        trunk = self.residual_add_vjp(upstream, x, normalised)  # the branch has this shape too
         branch = self.feed_forward_vjp(trunk["increment"], normalised, w_1, b_1, w_2, b_2)
         norm = self.layer_norm_vjp(branch.pop("x"), x, gamma, beta, eps=eps)
         return {**branch, **norm, "x": trunk["x"] + norm["x"]}
@@ -174,9 +172,15 @@ def _normalise(x: Array, eps: float) -> tuple[Array, Array]:
     The variance is taken of the centred values: mean(x^2) - mean(x)^2 is the same in exact
     arithmetic, but where the mean is large beside the spread, all its digits cancel.
     """
-    centred = x - x.mean(axis=-1, keepdims=True)
-    deviation = np.sqrt((centred * centred).mean(axis=-1, keepdims=True) + eps)
+    centred = x - _mean(x)
+    deviation = np.sqrt(_mean(centred * centred) + eps)
     return centred / deviation, deviation
+
+
+def _mean(x: Array) -> Array:
+    """``[..., d] -> [..., 1]``; ``x.mean`` is the same sum, and takes four times as long."""
+    mean: Array = x.sum(axis=-1, keepdims=True) / x.shape[-1]
+    return mean
 
 
 def _phi(x: Array) -> Array:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -111,7 +111,7 @@ class NumpyTraining(NumpyDecoder, Counting):
 
         All are scaled by max_norm / (norm + 1e-6) where that is less than 1.
         """
-        norm = np.sqrt(np.asarray(sum((g * g).sum() for g in gradients.values())))
+        norm = np.sqrt(np.asarray(sum(np.vdot(g, g) for g in gradients.values())))
         factor = max_norm / (norm + 1e-6)
         return {
             "gradients": {
@@ -145,9 +145,6 @@ class NumpyTraining(NumpyDecoder, Counting):
         how many elements of each are ``optimised``; ``predictions [B, T]``. Raises ``Rejected`` as
         ``decoder_loss``.
         """
-        model = {name: parameter.copy() for name, parameter in parameters.items()}
-        moments = {name: (np.zeros_like(p), np.zeros_like(p)) for name, p in model.items()}
-        decoding: dict[str, Any] = {"heads": heads, "eps": eps}
         settings: dict[str, Any] = {
             "learning_rate": learning_rate,
             "beta_1": beta_1,
@@ -155,27 +152,47 @@ class NumpyTraining(NumpyDecoder, Counting):
             "eps": adam_eps,
             "weight_decay": weight_decay,
         }
+        decoding: dict[str, Any] = {"heads": heads, "eps": eps}
+        one = np.ones((), self.run_dtype)
+        model = dict(parameters)
+        moments: tuple[Array, ...] = ()
         losses: list[Array] = []
         norms: dict[str, list[Array]] = {}
         gradients: dict[str, Array] = {}
-        scoring = {**decoding, "ignore_index": ignore_index}
         for step in range(1, steps + 1):
-            loss = self.decoder_loss(tokens, targets, model, **scoring)
-            gradients = self.decoder_loss_vjp(np.ones_like(loss), tokens, targets, model, **scoring)
+            loss, gradients = self._loss_and_gradients(
+                one, tokens, targets, model, **decoding, ignore_index=ignore_index
+            )
             losses.append(loss)
             for name, gradient in gradients.items():
-                norms.setdefault(name, []).append(np.sqrt((gradient * gradient).sum()))
+                norms.setdefault(name, []).append(np.sqrt(np.vdot(gradient, gradient)))
             clipped = self.clip_gradients(gradients, max_norm=max_norm)["gradients"]
-            for name, gradient in clipped.items():
-                held = model[name], gradient, *moments[name]
-                after = self.adamw_step(*held, step=step, **settings)
-                model[name] = after["parameter"]
-                moments[name] = after["first_moment"], after["second_moment"]
+            # AdamW treats every element by itself, so one step does for all that have a gradient.
+            held, change = _flat(model, clipped), _flat(clipped, clipped)
+            if step == 1:
+                moments = np.zeros_like(held), np.zeros_like(held)
+            after = self.adamw_step(held, change, *moments, step=step, **settings)
+            moments = after["first_moment"], after["second_moment"]
+            model |= _shaped(after["parameter"], clipped)
         return {
             "losses": np.stack(losses),
             "gradient_norms": {name: np.stack(each) for name, each in norms.items()},
             "gradients": gradients,
             "parameters": model,
-            "optimised": {name: first.size for name, (first, _) in moments.items()},
+            "optimised": {name: each.size for name, each in model.items()},
             "predictions": self.decoder(tokens, model, **decoding).argmax(axis=-1),
         }
+
+
+def _flat(arrays: Mapping[str, Array], names: Iterable[str]) -> Array:
+    """The elements of the ``arrays`` of these names, one after the other."""
+    return np.concatenate([arrays[name].reshape(-1) for name in names])
+
+
+def _shaped(flat: Array, like: Mapping[str, Array]) -> dict[str, Array]:
+    """The inverse of ``_flat``, as views: an array for each of ``like``, of the same shape."""
+    shaped, start = {}, 0
+    for name, each in like.items():
+        shaped[name] = flat[start : start + each.size].reshape(each.shape)
+        start += each.size
+    return shaped

@@ -355,14 +355,13 @@ def test_an_absent_gradient_is_not_a_gradient_of_zero(cls):
                 table = table.detach()
             return super().embed(tokens, token_embedding, table)
 
-        def decoder_loss_vjp(self, upstream, *arguments, **attributes):
-            found = super().decoder_loss_vjp(upstream, *arguments, **attributes)
-            name = "position_embedding"
-            zero = {} if self.factor is None else {name: 0 * found[name]}
-            return {**{key: item for key, item in found.items() if key != name}, **zero}
+        if cls is NumpyBackend:  # gradients written by hand are replaced by hand
 
-        if cls is TorchBackend:
-            decoder_loss_vjp = None
+            def embed_vjp(self, upstream, *arguments):
+                found = super().embed_vjp(upstream, *arguments)
+                of_positions = found.pop("position_embedding")
+                zero = {} if self.factor is None else {"position_embedding": 0 * of_positions}
+                return {**found, **zero}
 
     given = training(2)["parameters"]["position_embedding"]
     absent = trained(Detached(), 2)
