@@ -12,6 +12,7 @@ import os
 import struct
 from collections.abc import Iterator
 from pathlib import Path
+from threading import Lock
 from types import TracebackType
 from typing import Any, Self
 
@@ -32,6 +33,7 @@ class AnswerFile:
         """No file at all where ``path`` is None. Raises UsageError where it can't be written."""
         self._path = path
         self._encoder = msgspec.msgpack.Encoder()
+        self._lock = Lock()
         self._whole = (0, 0)  # how many records are written whole, and where the last one ends
         self._file: Any = None
         self._curves = CurveFile(None if path is None else curves_path(path))
@@ -70,7 +72,7 @@ class AnswerFile:
             self._beside.unlink(missing_ok=True)
 
     def add(self, case: str, dtype: str, call: str, answer: Answer) -> None:
-        """Append the answer to one call of a case."""
+        """Append the answer to one call of a case; from several threads, one after the other."""
         if self._file is None:
             return
         record = {
@@ -82,11 +84,12 @@ class AnswerFile:
             "message": answer.message,
             "outputs": {name: _packed(value) for name, value in answer.outputs.items()},
         }
-        data = self._encoder.encode(record)
-        count, end = self._whole
-        self._file.write(data)
-        self._whole = (count + 1, end + len(data))
-        self._curves.add(case, dtype, call, answer)
+        with self._lock:
+            data = self._encoder.encode(record)
+            count, end = self._whole
+            self._file.write(data)
+            self._whole = (count + 1, end + len(data))
+            self._curves.add(case, dtype, call, answer)
 
 
 def curves_path(path: Path) -> Path:

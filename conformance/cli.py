@@ -87,7 +87,7 @@ def cli() -> None:
     type=click.IntRange(min=1),
     default=1,
     show_default=True,
-    help="Backends side by side.",
+    help="Children side by side.",
 )
 @click.option("--in-process", is_flag=True, help="No child processes, for debuggers.")
 @click.option("--resume", is_flag=True, help="Go on from the partial reports in the folder.")
@@ -115,11 +115,11 @@ def run(
     from conformance.harness.spawn import Spawned, adopt_orphans, spawn_all
 
     names = backends or tuple(default_names())
-    children: dict[str, Spawned] = {}
+    children: dict[str, list[Spawned]] = {}
     try:
         if not how["in_process"]:  # they start while this process imports what it needs
             adopt_orphans()
-            children = spawn_all(names, how["memory"])
+            children = spawn_all(names, how["memory"], how["jobs"])
         from conformance import runner, terminal
         from conformance.specification import load
 
@@ -137,8 +137,9 @@ def run(
                 spawned=children,
             )
     finally:
-        for child in children.values():
-            child.end()
+        for each in children.values():
+            for child in each:
+                child.end()
     terminal.show_reports(reports, out)
     if any(report.run < report.planned for report in reports):
         terminal.say_interrupted(reports)
@@ -214,7 +215,7 @@ def explain(
     from conformance.runner import Options, connect
 
     with ExitStack() as stack:
-        connection = connect(backend, Options(), {}, stack) if backend else None
+        connection = connect(backend, Options(), {}, stack)[0] if backend else None
         for line in lines(case, specification, connection):
             click.echo(line)
 

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 import msgspec
 
 from conformance.model import Diagnosis, Operation, Rejection, Undefined, Verdict
+from conformance.model.verdicts import DIAGNOSED
 from conformance.specification import Specification
 from conformance.specification import load as load_specification
 from conformance.truth.diagnosis import signature
@@ -291,6 +292,6 @@ def _with_hints(verdicts: Sequence[Verdict], failures: Iterable[Failure]) -> lis
         if failure and valued and open_ and failure.truth and list(failure.answers) == [""]:
             asked = failure.questions.get("")
             text = hint(failure.truth, failure.answers[""], verdict.dtype, asked)
-        message = f"{verdict.message}\nno known mistake, but {text}" if text else verdict.message
+        message = f"{verdict.message}\n{DIAGNOSED} {text}" if text else verdict.message
         told.append(msgspec.structs.replace(verdict, message=message))
     return told

@@ -7,17 +7,18 @@ from pathlib import Path
 
 from conformance.answers import read_answers
 from conformance.errors import ConformanceError, UsageError
-from conformance.model import Answer, Case, Report
-from conformance.precision import Dtype
+from conformance.model import Answer, Report
 from conformance.report import json
 from conformance.report.files import file_name
-from conformance.session import Kept
+from conformance.share import Kept, Pair
 
 _HINT = "run without --resume"
 
 
-def kept(plan: Report, folder: Path, pairs: Sequence[tuple[Case, Dtype]]) -> list[Kept]:
+def kept(plan: Report, folder: Path, pairs: Sequence[Pair]) -> dict[int, Kept]:
     """The verdicts and answers of the earlier report of the same backend in ``folder``.
+
+    By the position in ``pairs`` of what they are of.
 
     ``plan`` is the report that this run would begin with. Raises UsageError where there is no
     earlier report, or where it is of another kit, specification, backend or selection.
@@ -35,10 +36,15 @@ def kept(plan: Report, folder: Path, pairs: Sequence[tuple[Case, Dtype]]) -> lis
             raise UsageError(f"{path} can't be gone on from: it has another {what}", _HINT)
     answers = _answers(folder / f"{file_name(name)}.answers.msgpack")
     judged = [(verdict.case, verdict.dtype) for verdict in earlier.verdicts]
-    planned = [(case.id, dtype) for case, dtype in pairs]
-    if judged != planned[: len(judged)] or not answers.keys() >= set(judged):
+    places = {(case.id, dtype): position for position, (case, dtype) in enumerate(pairs)}
+    positions = [places.get(key, -1) for key in judged]
+    in_order = positions == sorted({*positions} - {-1})
+    if not in_order or not answers.keys() >= set(judged):
         raise UsageError(f"{path} can't be gone on from: its answers are of another run", _HINT)
-    return [(verdict, answers[key]) for verdict, key in zip(earlier.verdicts, judged, strict=True)]
+    return {
+        places[verdict.case, verdict.dtype]: (verdict, answers[verdict.case, verdict.dtype])
+        for verdict in earlier.verdicts
+    }
 
 
 def _answers(path: Path) -> dict[tuple[str, str], dict[str, Answer]]:

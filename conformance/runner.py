@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
+from itertools import chain
 from pathlib import Path
 from threading import Event
 
@@ -16,12 +17,13 @@ from conformance.harness.connection import Connection, InProcess
 from conformance.harness.load import load
 from conformance.harness.names import check_name, check_names, default_names
 from conformance.harness.process import ChildBackend
-from conformance.harness.spawn import Spawned
+from conformance.harness.spawn import Spawned, spawn_all
 from conformance.model import VERDICTS, Backend, Case, Report, Verdict
 from conformance.precision import DTYPES, Dtype
 from conformance.report.files import file_name, write_reports
 from conformance.selection import selected
-from conformance.session import Kept, Session
+from conformance.session import Session
+from conformance.share import Kept
 from conformance.specification import Specification
 from conformance.specification import load as load_specification
 from conformance.support import hold_to_support
@@ -33,10 +35,11 @@ Progress = Callable[[str, int, int], None]
 class Options(msgspec.Struct, frozen=True, kw_only=True):
     """How to run, whatever is judged.
 
-    ``timeout`` is per question in seconds, ``memory`` per child in MiB, ``jobs`` how many backends
-    run side by side. ``in_process`` asks backends in this process, for debuggers. ``published``
-    writes Markdown alone, without what changes from run to run; ``resume`` goes on from the
-    partial reports in the folder.
+    ``timeout`` is per question in seconds, ``memory`` per child in MiB. ``jobs`` is how many
+    children are asked side by side: the operations of a named backend are dealt out to so many.
+    ``in_process`` asks backends in this process, for debuggers. ``published`` writes Markdown
+    alone, without what changes from run to run; ``resume`` goes on from the partial reports in the
+    folder.
     """
 
     timeout: float = 60.0
@@ -56,11 +59,11 @@ def run(
     options: Options | None = None,
     specification: Specification | None = None,
     progress: Progress = lambda _name, _done, _planned: None,
-    spawned: Mapping[str, Spawned] | None = None,
+    spawned: Mapping[str, Sequence[Spawned]] | None = None,
 ) -> list[Report]:
     """Judge ``backends`` (names or objects; none: every bundled one whose library is installed).
 
-    A named backend runs in a child process of its own, an object in this process. ``select`` has
+    A named backend runs in child processes of its own, an object in this process. ``select`` has
     globs or parts of case ids. Reports are written to the folder ``out`` if given; a run that is
     interrupted from the keyboard returns what was judged, as partial reports. ``spawned`` has
     children that were started already, by name.
@@ -76,7 +79,7 @@ def run(
         raise UsageError("memory is limited in a child alone", "leave out --memory or --in-process")
     folder = None if out is None else Path(out)
     with ExitStack() as stack:
-        for child in (spawned or {}).values():
+        for child in chain.from_iterable((spawned or {}).values()):
             stack.callback(child.end)
         spec = specification or load_specification()
         patterns = tuple(select)
@@ -85,7 +88,7 @@ def run(
         check_names(name for name in names if isinstance(name, str))
         plan = _Plan(spec, patterns, cases, tuple(dtypes), folder, how)  # while children start
         connections = [connect(name, how, spawned or {}, stack) for name in names]
-        _refuse_equal_names(connections)
+        _refuse_equal_names([first for first, *_ in connections])
         reports = _run_all(connections, plan, progress)
     if folder is not None:
         write_reports(reports, folder, published=how.published)
@@ -93,33 +96,41 @@ def run(
 
 
 def connect(
-    backend: str | Backend, how: Options, spawned: Mapping[str, Spawned], stack: ExitStack
-) -> Connection:
-    """What to ask ``backend`` through; ``stack`` closes it.
+    backend: str | Backend,
+    how: Options,
+    spawned: Mapping[str, Sequence[Spawned]],
+    stack: ExitStack,
+) -> list[Connection]:
+    """What to ask ``backend`` through, as often as there are jobs if it runs in children.
 
-    ``fault:NAME`` is answered here, by the reference with one rule wrong: nothing of the truth is
+    ``stack`` closes them. ``fault:NAME`` is answered here, by the reference with one rule wrong: nothing of the truth is
     in a child.
     """
     if isinstance(backend, type):
         hint = f"give an object, {backend.__name__}()"
         raise UsageError(f"{backend.__name__} is a class, not a backend", hint)
-    connection: Connection
+    connections: list[Connection]
     if not isinstance(backend, str):
-        connection = InProcess(backend)
+        connections = [InProcess(backend)]
     elif backend.startswith("fault:"):
         from conformance.truth.fault_backend import FaultBackend  # only where one is asked for
 
-        connection = InProcess(FaultBackend(backend.removeprefix("fault:")))
+        connections = [InProcess(FaultBackend(backend.removeprefix("fault:")))]
     elif how.in_process:
         check_name(backend)
-        connection = InProcess(load(backend))
+        connections = [InProcess(load(backend))]
     else:
         check_name(backend)
-        connection = ChildBackend(
-            backend, timeout=how.timeout, memory=how.memory, spawned=spawned.get(backend)
-        )
-    stack.callback(connection.close)
-    return connection
+        children = spawned.get(backend) or spawn_all([backend], how.memory, how.jobs)[backend]
+        for child in children:
+            stack.callback(child.end)  # before the first of them is waited for
+        connections = [
+            ChildBackend(backend, timeout=how.timeout, memory=how.memory, spawned=child)
+            for child in children
+        ]
+    for connection in connections:
+        stack.callback(connection.close)
+    return connections
 
 
 def exit_code(reports: Iterable[Report]) -> int:
@@ -182,33 +193,60 @@ class _Plan:
         )
 
 
-def _run_all(connections: Sequence[Connection], plan: _Plan, progress: Progress) -> list[Report]:
-    """The reports in the order of the backends, however many run side by side."""
-    if plan.how.jobs <= 1 or len(connections) == 1:
-        return [_run_one(connection, plan, progress) for connection in connections]
-    from concurrent.futures import ThreadPoolExecutor  # slow to import, and rarely needed
+class _Run:
+    """The run of one backend, and where its answers go."""
 
-    with ThreadPoolExecutor(max_workers=plan.how.jobs) as pool:
-        futures = [pool.submit(_run_one, each, plan, progress) for each in connections]
-        try:
-            return [future.result() for future in futures]
-        except KeyboardInterrupt:
-            plan.stop.set()
-            for connection in connections:
-                connection.close()  # a thread that waits for its child waits no longer
-            return [future.result() for future in futures]
-
-
-def _run_one(connection: Connection, plan: _Plan, progress: Progress) -> Report:
-    kept: Sequence[Kept] = ()
-    if plan.how.resume and plan.folder is not None:
-        kept = resume.kept(plan.report(connection, ()), plan.folder, plan.pairs)
-    with AnswerFile(plan.answers_path(connection.name)) as answers:
-        session = Session(connection, plan.spec, answers, plan.stop)
-        verdicts = session.judge_all(
-            plan.pairs, kept, lambda done, planned: progress(connection.name, done, planned)
+    def __init__(
+        self,
+        connections: Sequence[Connection],
+        plan: _Plan,
+        progress: Progress,
+        files: ExitStack,
+    ) -> None:
+        self._backend, self._plan = connections[0], plan
+        name = self._backend.name
+        kept: Mapping[int, Kept] = {}
+        if plan.how.resume and plan.folder is not None:
+            kept = resume.kept(plan.report(self._backend, ()), plan.folder, plan.pairs)
+        answers = files.enter_context(AnswerFile(plan.answers_path(name)))
+        self._session = Session(connections, plan.spec, answers, plan.stop)
+        self.tasks = self._session.tasks(
+            plan.pairs, kept, lambda done, planned: progress(name, done, planned)
         )
-    return plan.report(connection, hold_to_support(verdicts))
+
+    def report(self) -> Report:
+        """The report, when all tasks are done."""
+        return self._plan.report(self._backend, hold_to_support(self._session.verdicts()))
+
+
+def _run_all(
+    backends: Sequence[Sequence[Connection]], plan: _Plan, progress: Progress
+) -> list[Report]:
+    """The reports in the order of the backends, whatever runs side by side."""
+    with ExitStack() as files:
+        runs = [_Run(connections, plan, progress, files) for connections in backends]
+        if plan.how.jobs <= 1 or sum(len(run.tasks) for run in runs) == 1:
+            return [_reported(run) for run in runs]
+        from concurrent.futures import ThreadPoolExecutor  # slow to import, and rarely needed
+
+        with ThreadPoolExecutor(max_workers=plan.how.jobs) as pool:
+            futures = [pool.submit(task) for run in runs for task in run.tasks]
+            try:
+                for future in futures:
+                    future.result()
+            except KeyboardInterrupt:
+                plan.stop.set()
+                for connection in chain.from_iterable(backends):
+                    connection.close()  # a thread that waits for its child waits no longer
+                for future in futures:
+                    future.result()
+        return [run.report() for run in runs]
+
+
+def _reported(run: _Run) -> Report:
+    for task in run.tasks:
+        task()
+    return run.report()
 
 
 def _refuse_equal_names(backends: Sequence[Connection]) -> None:

@@ -117,11 +117,13 @@ def test_memory_does_not_grow_with_the_answers(tmp_path):
 
     def peak(cases):
         with AnswerFile(tmp_path / "a.msgpack") as file:
-            session = Session(InProcess(NumpyBackend()), load(), file, Event())
-            session.truth.of = lambda _case: truth
+            session = Session([InProcess(NumpyBackend())], load(), file, Event())
+            session.shares[0].truth.of = lambda _case: truth
             gc.collect()
             tracemalloc.start()
-            verdicts = session.judge_all([(wide, "float64")] * cases, [], lambda *_: None)
+            (task,) = session.tasks([(wide, "float64")] * cases, {}, lambda *_: None)
+            task()
+            verdicts = session.verdicts()
             found = tracemalloc.get_traced_memory()[1]
             tracemalloc.stop()
         assert [each.verdict for each in verdicts] == ["pass"] * cases

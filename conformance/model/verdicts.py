@@ -23,6 +23,9 @@ PRINTED = "it printed last:"
 #: How the message begins of a crash that stands for a question that was not asked.
 NOT_ASKED = "not asked"
 
+#: How the line begins that tells what is known of a failure that no known mistake explains.
+DIAGNOSED = "no known mistake, but"
+
 
 class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
     """A known mistake that gives the answer that came."""
