@@ -103,8 +103,8 @@ def connect(
 ) -> list[Connection]:
     """What to ask ``backend`` through, as often as there are jobs if it runs in children.
 
-    ``stack`` closes them. ``fault:NAME`` is answered here, by the reference with one rule wrong: nothing of the truth is
-    in a child.
+    ``stack`` closes them. ``fault:NAME`` is answered here, by the reference with one rule wrong:
+    nothing of the truth is in a child.
     """
     if isinstance(backend, type):
         hint = f"give an object, {backend.__name__}()"
@@ -209,10 +209,8 @@ class _Run:
         if plan.how.resume and plan.folder is not None:
             kept = resume.kept(plan.report(self._backend, ()), plan.folder, plan.pairs)
         answers = files.enter_context(AnswerFile(plan.answers_path(name)))
-        self._session = Session(connections, plan.spec, answers, plan.stop)
-        self.tasks = self._session.tasks(
-            plan.pairs, kept, lambda done, planned: progress(name, done, planned)
-        )
+        self._session = Session(connections, plan.pairs, plan.spec, answers, plan.stop)
+        self.tasks = self._session.tasks(kept, lambda done, planned: progress(name, done, planned))
 
     def report(self) -> Report:
         """The report, when all tasks are done."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from threading import Event, Lock
 
 from conformance.answers import AnswerFile
@@ -20,7 +21,7 @@ Progress = Callable[[int, int], None]
 
 
 class Session:
-    """The run of one backend over the planned cases, through one connection or several.
+    """The run of one backend over the ``planned`` cases, through one connection or several.
 
     ``stop`` ends it after the cases at hand.
     """
@@ -28,39 +29,49 @@ class Session:
     def __init__(
         self,
         connections: Sequence[Connection],
+        planned: Sequence[Pair],
         spec: Specification,
         answers: AnswerFile,
         stop: Event,
     ) -> None:
         self.spec = spec
         self.stop = stop
-        self.shares = [Share(connection, spec, answers, stop) for connection in connections]
-        self._planned = 0
+        self.planned = planned
+        sample = _sample(len(planned))
+        self.shares = [Share(each, spec, answers, stop, sample) for each in connections]
         self._judged = 0
         self._lock = Lock()
 
-    def tasks(
-        self, planned: Sequence[Pair], kept: Mapping[int, Kept], progress: Progress
-    ) -> list[Callable[[], None]]:
+    def tasks(self, kept: Mapping[int, Kept], progress: Progress) -> list[Callable[[], None]]:
         """What there is to do, in any order or side by side, before ``verdicts``.
 
         Some of the verdicts, by position, are taken from ``kept``.
         """
-        self._planned, self._judged = len(planned), len(kept)
-        sample = _sample(len(planned))
+        self.shares[0].take(self.planned, kept)
+        self._judged = len(kept)
+        rest = [position for position in range(len(self.planned)) if position not in kept]
+        # Whoever is done takes the next; ``next`` of a list's iterator is safe among threads.
+        hands = iter(self._by_operation(rest) if len(self.shares) > 1 else [rest])
 
         def judged() -> None:
             with self._lock:
                 self._judged += 1
-                progress(self._judged, self._planned)
+                progress(self._judged, len(self.planned))
 
-        def task(share: Share, positions: Sequence[int]) -> Callable[[], None]:
-            mine = {position: planned[position] for position in positions}
-            had = {position: kept[position] for position in positions if position in kept}
-            return lambda: share.judge(mine, had, sample, judged)
+        return [partial(share.judge, self.planned, hands, judged) for share in self.shares]
 
-        hands = dealt(planned, len(self.shares))
-        return [task(*each) for each in zip(self.shares, hands, strict=True)]
+    def _by_operation(self, positions: Iterable[int]) -> list[list[int]]:
+        """The positions of each operation, the largest first: the last to be done is a small one.
+
+        An operation is in one share whole: what is compiled, counted or remembered by operation is
+        the same in one share and in several. Its size is how many numbers its questions give.
+        """
+        hands: dict[str, list[int]] = {}
+        for position in positions:
+            hands.setdefault(self.planned[position][0].operation, []).append(position)
+        return sorted(
+            hands.values(), key=lambda hand: -sum(_size(self.planned[each][0]) for each in hand)
+        )
 
     def verdicts(self) -> tuple[Verdict, ...]:
         """The verdicts in the order planned, diagnosed where any failed; once for each session.
@@ -71,12 +82,12 @@ class Session:
         found = {place: each for share in self.shares for place, each in share.verdicts.items()}
         if not all(share.complete for share in self.shares):
             # Without the sample a run is not done, though all of its cases were judged.
-            found.pop(self._planned - 1, None)
+            found.pop(len(self.planned) - 1, None)
         try:
             return self._diagnosed(found)
         except KeyboardInterrupt:  # what was judged is kept, and goes on to be diagnosed
             self.stop.set()
-            found.pop(self._planned - 1, None)
+            found.pop(len(self.planned) - 1, None)
             return tuple(found[position] for position in sorted(found))
 
     def _diagnosed(self, found: Mapping[int, Verdict]) -> tuple[Verdict, ...]:
@@ -104,27 +115,6 @@ class Session:
             for position, share, failure in noted
         ]
         return tuple(diagnose(told, verdicts, self.spec.operations, specification=self.spec))
-
-
-def dealt(planned: Sequence[Pair], shares: int) -> list[list[int]]:
-    """The positions in ``planned``, in order, of each of so many ``shares``.
-
-    All cases of an operation are in one share: what is compiled, counted or remembered by operation
-    is the same in one share and in several. The largest operation is dealt first, each to the
-    share that has least; its size is how many numbers its questions give.
-    """
-    if shares == 1:
-        return [[*range(len(planned))]]
-    sizes: dict[str, int] = {}
-    for case, _ in planned:
-        sizes[case.operation] = sizes.get(case.operation, 0) + _size(case)
-    hands: list[set[str]] = [set() for _ in range(shares)]
-    for operation in sorted(sizes, key=lambda each: -sizes[each]):
-        min(hands, key=lambda hand: sum(sizes[each] for each in hand)).add(operation)
-    return [
-        [position for position, (case, _) in enumerate(planned) if case.operation in hand]
-        for hand in hands
-    ]
 
 
 def _size(case: Case) -> int:

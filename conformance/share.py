@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import zip_longest
 from pathlib import Path
 from threading import Event
@@ -49,11 +49,17 @@ class Noted(NamedTuple):
 class Share:
     """The cases that ``backend`` is asked; ``stop`` ends it after the case at hand.
 
-    ``verdicts`` and ``failures`` are by the position of the case in the plan.
+    ``verdicts`` and ``failures`` are by the position of the case in the plan; ``sample`` has the
+    positions that are asked again.
     """
 
     def __init__(
-        self, backend: Connection, spec: Specification, answers: AnswerFile, stop: Event
+        self,
+        backend: Connection,
+        spec: Specification,
+        answers: AnswerFile,
+        stop: Event,
+        sample: frozenset[int],
     ) -> None:
         self.backend = backend
         self.spec = spec
@@ -63,39 +69,36 @@ class Share:
         self.verdicts: dict[int, Verdict] = {}
         self.failures: dict[int, Noted] = {}
         self.complete = False
+        self._sample = sample
         self._twins: dict[tuple[str, str], Answer] = {}
         self._again: dict[int, dict[str, Answer]] = {}
 
-    def judge(
-        self,
-        planned: Mapping[int, Pair],
-        kept: Mapping[int, Kept],
-        sample: frozenset[int],
-        judged: Callable[[], None],
-    ) -> None:
-        """Judge ``planned``, by position, and ask the positions in ``sample`` again at the end.
-
-        What was ``kept`` of some of them is taken as it is. ``judged`` is called after each of the
-        others. It ``is complete`` unless it was stopped, or interrupted from the keyboard.
-        """
+    def take(self, planned: Sequence[Pair], kept: Mapping[int, Kept]) -> None:
+        """Take what was ``kept`` of an earlier run, by position in ``planned``, as it is."""
         for position, (verdict, answers) in kept.items():
             taken = self._take(position, planned[position], verdict, answers)
-            self._add(position, planned[position], taken, answers, sample)
-        rest = [(position, pair) for position, pair in planned.items() if position not in kept]
+            self._add(position, planned[position], taken, answers)
+
+    def judge(
+        self, planned: Sequence[Pair], hands: Iterator[Sequence[int]], judged: Callable[[], None]
+    ) -> None:
+        """Judge hand after hand of positions in ``planned`` while there are any.
+
+        ``judged`` is called after each case. Those of the sample that passed are asked again at the
+        end. The share ``is complete`` unless it was stopped, or interrupted from the keyboard.
+        """
         try:
-            self.complete = self._judge_rest(rest, sample, judged) and self._repeat_all(planned)
+            self.complete = all(
+                self._judge_hand([(position, planned[position]) for position in hand], judged)
+                for hand in hands
+            ) and self._repeat_all(planned)
         except KeyboardInterrupt:
             self.stop.set()
 
-    def _judge_rest(
-        self,
-        rest: list[tuple[int, Pair]],
-        sample: frozenset[int],
-        judged: Callable[[], None],
-    ) -> bool:
-        """Judge what has no verdict yet; False where it was stopped."""
+    def _judge_hand(self, hand: Sequence[tuple[int, Pair]], judged: Callable[[], None]) -> bool:
+        """Judge cases one after the other; False where it was stopped."""
         first: Question | None = None
-        for (position, pair), following in zip_longest(rest, rest[1:]):
+        for (position, pair), following in zip_longest(hand, hand[1:]):
             if self.stop.is_set():
                 return False
             # Built while the backend is at work on the one before, which it was asked ahead.
@@ -104,11 +107,11 @@ class Share:
             first = ahead
             if self.stop.is_set():  # the answer may be that of a child that was ended
                 return False
-            self._add(position, pair, verdict, answers, sample)
+            self._add(position, pair, verdict, answers)
             judged()
         return True
 
-    def _repeat_all(self, planned: Mapping[int, Pair]) -> bool:
+    def _repeat_all(self, planned: Sequence[Pair]) -> bool:
         """Ask the sample again, in another order; False where it was stopped."""
         for position in sorted(self._again, reverse=True):
             if self.stop.is_set():
@@ -160,19 +163,12 @@ class Share:
             self._note_failure(position, case, questions, answers)
         return verdict
 
-    def _add(
-        self,
-        position: int,
-        pair: Pair,
-        verdict: Verdict,
-        answers: dict[str, Answer],
-        sample: frozenset[int],
-    ) -> None:
+    def _add(self, position: int, pair: Pair, verdict: Verdict, answers: dict[str, Answer]) -> None:
         """Keep the answers, then the verdict: whatever interrupts, none is without answers."""
         case, dtype = pair
         for call, answer in answers.items():
             self.answers.add(case.id, dtype, call, answer)
-        if position in sample and verdict.verdict == "pass":
+        if position in self._sample and verdict.verdict == "pass":
             self._again[position] = answers
         self.verdicts[position] = verdict
 

@@ -117,11 +117,12 @@ def test_memory_does_not_grow_with_the_answers(tmp_path):
 
     def peak(cases):
         with AnswerFile(tmp_path / "a.msgpack") as file:
-            session = Session([InProcess(NumpyBackend())], load(), file, Event())
+            plan = [(wide, "float64")] * cases
+            session = Session([InProcess(NumpyBackend())], plan, load(), file, Event())
             session.shares[0].truth.of = lambda _case: truth
             gc.collect()
             tracemalloc.start()
-            (task,) = session.tasks([(wide, "float64")] * cases, {}, lambda *_: None)
+            (task,) = session.tasks({}, lambda *_: None)
             task()
             verdicts = session.verdicts()
             found = tracemalloc.get_traced_memory()[1]

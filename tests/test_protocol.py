@@ -75,8 +75,9 @@ numbers = arrays.arrays(
 )
 
 
+@pytest.mark.parametrize("as_bytes", [False, True], ids=["numbers", "bytes"])
 @pytest.mark.parametrize("name", sorted(NUMBERS))
-def test_the_extremes_of_every_dtype_arrive(name):
+def test_the_extremes_of_every_dtype_arrive(name, as_bytes):
     """Signed zeros, subnormals, what is not finite, and the ends of every range."""
     dtype = np.dtype(name)
     if dtype.kind == "f":
@@ -90,18 +91,28 @@ def test_the_extremes_of_every_dtype_arrive(name):
         values = [np.iinfo(dtype).min, np.iinfo(dtype).max, 0]
     given = np.array(values, dtype)
     for array in (given, given[::-1], given[:0], given[:0].reshape(0, 2), given[0], given[None]):
+        outputs = {"y": pack(np.asarray(array), as_bytes=as_bytes)}
         packed = there_and_back(
-            protocol.Answered(number=1, status="outputs", outputs={"y": pack(np.asarray(array))}),
+            protocol.Answered(number=1, status="outputs", outputs=outputs),
             protocol.decode_from_child,
         )
         assert same(unpack(packed.outputs["y"]), np.asarray(array))
 
 
 @calm
-@given(numbers)
-def test_every_array_arrives_bit_by_bit(array):
-    """Whatever its dtype, shape and values."""
-    assert same(unpack(msgspec.json.decode(msgspec.json.encode(pack(array)), type=Array)), array)
+@given(numbers, st.booleans())
+def test_every_array_arrives_bit_by_bit(array, as_bytes):
+    """Whatever its dtype, shape and values, as numbers and as bytes."""
+    line = msgspec.json.encode(pack(array, as_bytes=as_bytes))
+    assert same(unpack(msgspec.json.decode(line, type=Array)), array)
+
+
+def test_bytes_are_little_endian_row_by_row():
+    """Whatever the order of the array in memory."""
+    array = np.array([[1.5, np.nan], [2.5, -1.0]], ">f4").T
+    packed = pack(array[:, 0], as_bytes=True)
+    assert msgspec.json.encode(packed) == (b'{"dtype":"float32","shape":[2],"data":"AADAPwAAwH8="}')
+    assert same(unpack(pack(array, as_bytes=True)), array.astype("<f4"))
 
 
 @pytest.mark.parametrize(
@@ -136,6 +147,12 @@ def test_what_has_no_numbers_keeps_dtype_and_shape(array):
         ("uint8", [1], [-1]),
         ("int8", [1], [True]),
         ("bool", [1], [1]),
+        ("bool", [2], b"\0\2"),
+        ("float32", [2], b"\0" * 4),
+        ("float32", [2], b"\0" * 12),
+        ("float32", [2], b"\0" * 7),
+        ("int64", [0, 10**30], b""),
+        ("int64", [0, 2**70], b""),
         ("f4", [1], [1.0]),
         ("double", [1], [1.0]),
         (">f8", [1], [1.0]),
@@ -192,10 +209,11 @@ answers = st.builds(
 
 
 @calm
-@given(st.integers(0, 2**53), questions)
-def test_every_question_arrives_as_it_was_asked(number, asked):
+@given(st.integers(0, 2**53), questions, st.booleans())
+def test_every_question_arrives_as_it_was_asked(number, asked, as_bytes):
     """Arrays to the bit, numbers and flags in their own type, names in their order."""
-    came = there_and_back(protocol.ask_message(number, asked), protocol.decode_to_child)
+    message = protocol.ask_message(number, asked, as_bytes=as_bytes)
+    came = there_and_back(message, protocol.decode_to_child)
     assert came.number == number
     got = protocol.question_of(came)
     for field in set(Question.__struct_fields__) - {"arguments", "upstream"}:
@@ -205,11 +223,12 @@ def test_every_question_arrives_as_it_was_asked(number, asked):
 
 
 @calm
-@given(st.integers(0, 2**53), answers)
-@example(1, Answer(status="outputs", outputs={"y": np.zeros(0)}))
-def test_every_answer_arrives_as_it_was_given(number, answered):
+@given(st.integers(0, 2**53), answers, st.booleans())
+@example(1, Answer(status="outputs", outputs={"y": np.zeros(0)}), True)
+def test_every_answer_arrives_as_it_was_given(number, answered, as_bytes):
     """Whatever the status: outputs, kind, message and what was changed."""
-    came = there_and_back(protocol.answered_message(number, answered), protocol.decode_from_child)
+    message = protocol.answered_message(number, answered, as_bytes=as_bytes)
+    came = there_and_back(message, protocol.decode_from_child)
     assert came.number == number
     got = protocol.answer_of(came)
     for field in set(Answer.__struct_fields__) - {"outputs"}:
@@ -268,7 +287,7 @@ def test_a_child_speaks_the_protocol_of_the_schema(monkeypatch):
             answered = json.loads(incoming.readline())
             VALIDATOR.validate(answered)
             assert answered["outputs"] == {
-                "y": {"dtype": "float32", "shape": [2], "data": [0.0, "NaN"]}
+                "y": {"dtype": "float32", "shape": [2], "data": "AAAAAAAAwH8="}  # 0 and NaN
             }
             assert (answered["number"], answered["status"]) == (7, "outputs")
             done = json.loads(incoming.readline())

@@ -1,4 +1,4 @@
-"""Arrays as JSON has them: a dtype, a shape, and numbers row by row."""
+"""Arrays as JSON has them: a dtype, a shape, and numbers row by row, or the bytes of them."""
 
 from __future__ import annotations
 
@@ -29,15 +29,16 @@ _OTHER = re.compile(r"[<>|]?[A-Za-z]+[0-9]{0,3}(\[[0-9A-Za-z]+\])?")
 
 
 class Array(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """An array in JSON: as many numbers as its shape has places.
+    """An array in JSON: as many numbers as its shape has places, or their bytes in base64.
 
     ``dtype`` is ``bool``, ``int8`` to ``int64``, ``uint8`` to ``uint64`` or ``float16`` to
-    ``float64``. Under any other name, which is wrong for every answer, there is no data.
+    ``float64``. Under any other name, which is wrong for every answer, there is no data. The bytes
+    are little-endian, a number after the other.
     """
 
     dtype: str
     shape: list[Annotated[int, msgspec.Meta(ge=0)]]
-    data: list[bool | int | float | Literal["NaN", "Infinity", "-Infinity"]]
+    data: list[bool | int | float | Literal["NaN", "Infinity", "-Infinity"]] | bytes
 
 
 def number_name(dtype: np.dtype[Any]) -> str | None:
@@ -45,16 +46,22 @@ def number_name(dtype: np.dtype[Any]) -> str | None:
     return _BY_CHARACTER.get(dtype.char)
 
 
-def pack(value: np.ndarray) -> Array:
-    """An array as numbers. What has none (objects, complex) keeps dtype and shape alone."""
+def pack(value: np.ndarray, *, as_bytes: bool = False) -> Array:
+    """An array as numbers, or as their bytes, which takes a fraction of the time.
+
+    What has no numbers (objects, complex) keeps dtype and shape alone.
+    """
     name = number_name(value.dtype)
     if name is None:
         return Array(dtype=str(value.dtype), shape=list(value.shape), data=[])
+    if as_bytes:
+        data = np.asarray(value, value.dtype.newbyteorder("<")).tobytes()
+        return Array(dtype=name, shape=list(value.shape), data=data)
     flat = value.reshape(-1)
-    data: list[Any] = flat.tolist()  # floats of any width as doubles, exactly
+    numbers: list[Any] = flat.tolist()  # floats of any width as doubles, exactly
     if value.dtype.kind == "f" and not np.isfinite(flat).all():
-        data = [number if math.isfinite(number) else _name(number) for number in data]
-    return Array(dtype=name, shape=list(value.shape), data=data)
+        numbers = [number if math.isfinite(number) else _name(number) for number in numbers]
+    return Array(dtype=name, shape=list(value.shape), data=numbers)
 
 
 def unpack(array: Array) -> np.ndarray:
@@ -64,17 +71,30 @@ def unpack(array: Array) -> np.ndarray:
             raise ValueError(f"an array of the shape {array.shape}")
         return blank(_other(array.dtype), array.shape)
     dtype = np.dtype(array.dtype)
-    data: list[Any] = array.data
+    try:
+        if isinstance(array.data, bytes):
+            return _read(array.data, dtype).reshape(array.shape)
+        return _written(array.data, dtype).reshape(array.shape)
+    except OverflowError as error:  # an integer too large for its dtype, or a length, is none
+        raise ValueError(str(error)) from None
+
+
+def _written(data: list[Any], dtype: np.dtype[Any]) -> np.ndarray:
+    """The array of so many numbers."""
     types = set(map(type, data))
     if not types <= _TYPES[dtype.kind]:
         raise ValueError(f"an array of {dtype} with something else in it")
     if str in types:
         data = [_NAMES[item] if isinstance(item, str) else item for item in data]
-    try:
-        with np.errstate(over="ignore"):  # a number too large for its dtype is infinite there
-            return np.array(data, dtype=dtype).reshape(array.shape)
-    except OverflowError as error:  # an integer too large for its dtype is none
-        raise ValueError(str(error)) from None
+    with np.errstate(over="ignore"):  # a number too large for its dtype is infinite there
+        return np.array(data, dtype=dtype)
+
+
+def _read(data: bytes, dtype: np.dtype[Any]) -> np.ndarray:
+    """The array of so many bytes; nobody can write into it."""
+    if dtype.kind == "b" and data.strip(b"\0\1"):
+        raise ValueError(f"an array of {dtype} with something else in it")
+    return np.frombuffer(data, dtype.newbyteorder("<"))
 
 
 def blank(dtype: np.dtype[Any], shape: Sequence[int]) -> np.ndarray:

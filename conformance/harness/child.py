@@ -46,7 +46,10 @@ def main(questions: str, answers: str, memory: str, backend_name: str) -> None:
         backend = load(backend_name)
         description = described(backend, backend_name)
         hello = protocol.Hello(
-            version=protocol.VERSION, name=tame(backend.name), description=description
+            version=protocol.VERSION,
+            name=tame(backend.name),
+            description=description,
+            reads_bytes=True,
         )
     except ConformanceError as error:
         _send(outgoing, protocol.encode(protocol.Refused(what=error.what, hint=error.hint)))
@@ -63,7 +66,7 @@ def main(questions: str, answers: str, memory: str, backend_name: str) -> None:
             answer = ask(backend, protocol.question_of(message))
         except KeyboardInterrupt:  # SIGINT is ignored here, so the backend raised it
             answer = INTERRUPTS_ITSELF
-        answered = protocol.encode(protocol.answered_message(message.number, answer))
+        answered = protocol.encode(protocol.answered_message(message.number, answer, as_bytes=True))
         if os.getpid() != asked:  # a fork that came back as well: its answer is one too many
             _send(outgoing, answered)
             os._exit(0)

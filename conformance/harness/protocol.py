@@ -6,7 +6,9 @@ that was forked for the question. The end of its pipe ends the child.
 
 Arrays are written as numbers, so that any language can take part: ``{"dtype": "float32", "shape":
 [2], "data": [1.5, "NaN"]}``, row-major, with the strings NaN, Infinity and -Infinity where JSON has
-no number, and true and false in an array of bool.
+no number, and true and false in an array of bool. In the place of the numbers there may be the
+base64 of their little-endian bytes: ``"data": "AADAPwAAwH8="``. A child that ``reads_bytes``
+is asked so; what is answered so is always read.
 
 ``spec/schema/protocol.json`` is the JSON Schema of these messages; a test holds it to the types.
 """
@@ -30,11 +32,15 @@ LARGEST = 64 * 2**20
 
 
 class Hello(msgspec.Struct, frozen=True, kw_only=True, tag="hello"):
-    """The child is ready: the version it speaks, the name and description of its backend."""
+    """The child is ready: the version it speaks, the name and description of its backend.
+
+    ``reads_bytes``: arrays may come to it as bytes.
+    """
 
     version: int
     name: str
     description: Description
+    reads_bytes: bool = False
 
 
 class Refused(msgspec.Struct, frozen=True, kw_only=True, tag="refused"):
@@ -104,25 +110,27 @@ def decode_to_child(line: bytes) -> ToChild:
     return _to_child.decode(line)
 
 
-def ask_message(number: int, question: Question) -> Ask:
-    """The message that carries ``question``."""
+def ask_message(number: int, question: Question, *, as_bytes: bool = False) -> Ask:
+    """The message that carries ``question``, its arrays ``as_bytes`` or as numbers."""
     return Ask(
         number=number,
         operation=question.operation,
         mode=question.mode,
         dtype=question.dtype,
         arguments={
-            name: pack(value) if isinstance(value, np.ndarray) else value
+            name: pack(value, as_bytes=as_bytes) if isinstance(value, np.ndarray) else value
             for name, value in question.arguments.items()
             if not isinstance(value, dict)
         },
         maps={
-            name: {inner: pack(item) for inner, item in value.items()}
+            name: {inner: pack(item, as_bytes=as_bytes) for inner, item in value.items()}
             for name, value in question.arguments.items()
             if isinstance(value, dict)
         },
         outputs=list(question.outputs),
-        upstream={name: pack(value) for name, value in question.upstream.items()},
+        upstream={
+            name: pack(value, as_bytes=as_bytes) for name, value in question.upstream.items()
+        },
         wrt=list(question.wrt),
         layout=question.layout,
     )
@@ -148,12 +156,12 @@ def question_of(message: Ask) -> Question:
     )
 
 
-def answered_message(number: int, answer: Answer) -> Answered:
+def answered_message(number: int, answer: Answer, *, as_bytes: bool = False) -> Answered:
     """The message that carries ``answer``, which has come through ``ask``."""
     return Answered(
         number=number,
         status=answer.status,
-        outputs={name: pack(value) for name, value in answer.outputs.items()},
+        outputs={name: pack(value, as_bytes=as_bytes) for name, value in answer.outputs.items()},
         kind=answer.kind,
         message=answer.message,
         legible=answer.legible,

@@ -44,6 +44,7 @@ class Talk:
         self._timeout = timeout
         self._number = 0
         self._mark = 0
+        self._as_bytes = False
         self._rest = b""
         os.set_blocking(child.questions, False)
 
@@ -51,6 +52,7 @@ class Talk:
         """The first message of the child. Raises Gone, TooSlow and Garbage."""
         message, line = self._receive(time.monotonic() + timeout)
         if isinstance(message, protocol.Hello | protocol.Refused):
+            self._as_bytes = isinstance(message, protocol.Hello) and message.reads_bytes
             return message
         raise Garbage(f"it does not begin with a hello, but with {line[:_SHOWN]!r}")
 
@@ -58,7 +60,8 @@ class Talk:
         """Send ``question``. Raises Gone and TooSlow."""
         self._number += 1
         self._mark = self.child.printed_bytes
-        self._send(protocol.encode(protocol.ask_message(self._number, question)))
+        message = protocol.ask_message(self._number, question, as_bytes=self._as_bytes)
+        self._send(protocol.encode(message))
 
     def answer(self) -> Answer:
         """The answer to what was asked, if it is the only one. Raises Gone, TooSlow and Garbage."""
