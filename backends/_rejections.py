@@ -108,7 +108,8 @@ def check_widths(d_in: int, d_out: int) -> None:
 
 
 def _is_int64(array: Any) -> bool:
-    return str(array.dtype).removeprefix("torch.") == "int64"
+    # A dtype of NumPy or JAX knows its name; that of PyTorch is compared by its own.
+    return bool(array.dtype == "int64") or str(array.dtype) == "torch.int64"
 
 
 def _check_range(what: str, ids: Any, size: int) -> None:

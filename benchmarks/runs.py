@@ -54,6 +54,7 @@ def main() -> None:
         command = (sys.executable, "-m", "conformance", "run", "numpy", "--out", out)
         for label, more in (
             ("NumPy's whole run", ()),
+            ("the same through two children", ("--jobs", "2")),
             ("the same but the trainings", but_training()),
         ):
             found, ours, theirs = ratio(process(*command, *more), baseline)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+import msgspec
 import pytest
 
 import conformance
@@ -83,3 +84,48 @@ def test_two_jobs_are_at_work_at_the_same_time(monkeypatch, tmp_path):
     endings = ("json", "xml", "md", "answers.msgpack")
     each = {f"{name}.{ending}" for name in ("first", "second") for ending in endings}
     assert written == each | {"README.md"}
+
+
+def test_the_operations_of_one_backend_are_dealt_out_to_so_many_children(monkeypatch, tmp_path):
+    """Two answer at the same time, each of them whole operations; and the report is the same."""
+    monkeypatch.setenv("MEETING", str(tmp_path))
+    seen = []
+    (report,) = conformance.run(
+        [vice("tells_who_asks")],
+        select=SELECT,
+        options=Options(jobs=2),
+        progress=lambda name, done, planned: seen.append((name, done, planned)),
+    )
+    assert report.totals["pass"] == report.run == report.planned
+    assert seen == [("tells_who_asks", n, report.planned) for n in range(1, report.planned + 1)]
+    asked = [line.split() for line in (tmp_path / "asked").read_text().splitlines()]
+    children = {operation: set() for _, operation in asked}
+    for pid, operation in asked:
+        children[operation].add(pid)
+    assert all(len(pids) == 1 for pids in children.values())
+    assert len(set.union(*children.values())) == 2
+
+
+@pytest.mark.parametrize("jobs", [1, 2, 3])
+def test_a_partial_report_with_gaps_is_gone_on_from(tmp_path, jobs):
+    """What several children had judged is not the beginning of what was planned."""
+    whole = run(WRONG, out=tmp_path)
+    path = tmp_path / "slow_and_wrong.json"
+    report = msgspec.json.decode(path.read_bytes())
+    gone = {"gelu/pair", "linear/one-vector", report["verdicts"][0]["case"]}
+    report["verdicts"] = [each for each in report["verdicts"] if each["case"] not in gone]
+    report["run"] = len(report["verdicts"])
+    names = [each["verdict"] for each in report["verdicts"]]
+    report["totals"] = {name: names.count(name) for name in report["totals"]}
+    path.write_bytes(msgspec.json.encode(report))
+    seen = []
+    resumed = conformance.run(
+        [WRONG],
+        select=SELECT,
+        out=tmp_path,
+        options=Options(jobs=jobs, resume=True),
+        progress=lambda _name, done, planned: seen.append((done, planned)),
+    )
+    assert resumed == whole
+    planned = whole[0].planned
+    assert seen == [(done, planned) for done in range(report["run"] + 1, planned + 1)]
