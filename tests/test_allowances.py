@@ -7,11 +7,12 @@ import pytest
 
 from conformance.model import Tensor
 from conformance.precision import PRECISIONS
-from conformance.truth.arithmetic.balls import Balls
+from conformance.truth.arithmetic.balls import Balls, precision
 from conformance.truth.arithmetic.domains import Doubles
-from conformance.truth.arithmetic.functions import erf, erfc, exp, sqrt
+from conformance.truth.arithmetic.functions import erf, erfc, exp, power, sqrt
 from conformance.truth.arithmetic.nodes import take
 from conformance.truth.arithmetic.tape import Tape
+from conformance.truth.proof.bounds import first_order
 
 DOUBLE, SINGLE = PRECISIONS["float64"], PRECISIONS["float32"]
 
@@ -66,6 +67,7 @@ ALLOWANCES = {
     "exp": (lambda a, b, c: exp(a), [18 * np.exp(3), 26 * np.exp(-5)]),
     "erf": (lambda a, b, c: erf(b), [10 * 0.9953222650189527, 10 * 0.9999999845827421]),
     "erfc": (lambda a, b, c: erfc(b), [32 * 1.9953222650189527, 32 * 1.541725790028002e-08]),
+    "power": (lambda a, b, c: power(a, 5), [4 * 3**5, 4 * 5**5]),
     "-a": (lambda a, b, c: -a, [0, 0]),
     "reshape": (lambda a, b, c: a.reshape((2, 1)), [[0], [0]]),
     "swap the last axes": (lambda a, b, c: c.swap_last(), [[0, 0], [0, 0]]),
@@ -85,6 +87,26 @@ def test_a_step_allows_what_was_counted_by_hand(function, units):
         assert node.allowance(target) / target.unit_roundoff == pytest.approx(
             np.array(units), rel=1e-12, abs=0
         )
+
+
+@pytest.mark.parametrize("exponent", [1, 2, 3, 4, 7, 12, 64, 1000])
+def test_a_power_is_that_of_a_running_product_and_so_is_its_bound(exponent):
+    """In one step as in many: the value by balls, and what an honest evaluation may be off."""
+    number = Tensor(shape=(2,), data=(Decimal("0.999"), Decimal("-0.99")))
+
+    def both(tape):
+        leaf = tape.leaf(number)
+        product = leaf
+        for _ in range(exponent - 1):
+            product = product * leaf
+        return product, power(leaf, exponent)
+
+    with precision(256):
+        product, found = both(Tape(Balls()))
+        assert product.tape.domain.magnitude(product.value - found.value).max() < 1e-60
+    in_steps, at_once = (first_order(node) for node in both(Tape(Doubles())))
+    for dtype, bound in in_steps.items():
+        assert at_once[dtype] == pytest.approx(bound, rel=1e-6, abs=0)
 
 
 def test_a_step_may_flush_a_subnormal_result_to_zero():

@@ -12,7 +12,7 @@ from conformance.model import Tensor
 from conformance.precision import PRECISIONS
 from conformance.truth.arithmetic.balls import Balls, precision
 from conformance.truth.arithmetic.domains import Doubles
-from conformance.truth.arithmetic.functions import erf, erfc, exp, sqrt
+from conformance.truth.arithmetic.functions import erf, erfc, exp, power, sqrt
 from conformance.truth.arithmetic.nodes import scatter, stack, take
 from conformance.truth.arithmetic.reverse import adjoints, ancestry
 from conformance.truth.arithmetic.tape import Leaf, Tape
@@ -68,6 +68,9 @@ PRIMITIVES = {
     "exp": (exp, (2, 2)),
     "erf": (erf, (2, 2)),
     "erfc": (erfc, (2, 2)),
+    "the first power": (lambda a: power(a, 1), (2, 2)),
+    "the second power": (lambda a: power(a, 2), (2, 2)),
+    "the eleventh power": (lambda a: power(a, 11), (2, 2)),
     "allowing": (lambda a: (a * a).allowing(3, a.magnitude), (3,)),
 }
 EVERY_PRIMITIVE = pytest.mark.parametrize(

@@ -56,3 +56,32 @@ def erf(a: Node) -> Node:
 def erfc(a: Node) -> Node:
     """The complementary error function, to 16 ulp."""
     return _unary("erfc", a, 32.0, lambda _: -(exp(-(a * a)) * a.tape.constant("two_over_sqrt_pi")))
+
+
+def power(a: Node, exponent: int) -> Node:
+    """``a`` to a whole power, 1 or more: as many roundings as a running product makes.
+
+    That is one for each factor but the first (N. Higham, "Accuracy and Stability of Numerical
+    Algorithms", 2nd ed., section 3.1). What is flushed to zero on the way is flushed once: the
+    powers that follow are smaller still. As a node of its own it is found by squaring: a training
+    asks for a power at each step.
+    """
+    if exponent == 1:
+        return a
+    roundings = exponent - 1
+    return Node(
+        _raised(a.value, exponent),
+        (a,),
+        lambda g: (g * (power(a, roundings) * exponent),),
+        factor=float(roundings),
+        steps=1,
+        zero=a.zero,
+    )
+
+
+def _raised(value: np.ndarray, exponent: int) -> np.ndarray:
+    half = value if exponent < 4 else _raised(value, exponent // 2)
+    if exponent == 1:
+        return value
+    square = half * half
+    return np.asarray(square * value if exponent % 2 else square)

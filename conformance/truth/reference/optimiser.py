@@ -8,7 +8,7 @@ from decimal import Decimal
 import numpy as np
 
 from conformance.model import Tensor
-from conformance.truth.arithmetic.functions import sqrt
+from conformance.truth.arithmetic.functions import power, sqrt
 from conformance.truth.arithmetic.nodes import Node
 
 #: Added to the norm by the clipping of the documents' code, so that zero gradients do no harm.
@@ -51,10 +51,7 @@ class OptimiserRules:
 
     def corrected(self, moment: Node, beta: Node, step: int) -> Node:
         """moment / (1 - beta^step): what the zeros at the start took away."""
-        power = beta
-        for _ in range(step - 1):
-            power = power * beta
-        return moment / (1 - power)
+        return moment / (1 - power(beta, step))
 
     def corrected_direction(
         self, first: Node, second: Node, *, step: int, betas: tuple[Node, Node], eps: Node
