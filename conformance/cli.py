@@ -134,6 +134,7 @@ def run(
                 options=runner.Options(**how),
                 specification=load(spec),
                 progress=progress,
+                interrupted=terminal.say_looking_for_mistakes,
                 spawned=children,
             )
     finally:

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import msgspec
 
+from conformance.dependants import deepest_first
 from conformance.model import Diagnosis, Operation, Rejection, Undefined, Verdict
 from conformance.model.verdicts import DIAGNOSED
 from conformance.specification import Specification
@@ -27,7 +28,6 @@ from conformance.truth.diagnosis.evidence import (
     Explained,
     Group,
     Key,
-    deepest_first,
     group,
     key_of,
 )

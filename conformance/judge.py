@@ -15,7 +15,7 @@ import numpy as np
 
 from conformance.frozen import CaseTruth, Proven, dotted
 from conformance.model import Answer, Case, Rejection, Relations, Undefined, Verdict
-from conformance.model.verdicts import NOT_COUNTED
+from conformance.model.verdicts import NOT_COUNTED, REFUSED
 from conformance.precision import PRECISIONS, Dtype
 from conformance.relations import Measured, measure
 
@@ -85,7 +85,7 @@ def _judge(
             where = f" in call {name}" if name else ""
             # An exception whose own text is broken is a slip of the adapter, unless one is due.
             found = "fail" if answer.legible else "error"
-            return Finding(found, f"rejected valid arguments{where}: {answer.message}")
+            return Finding(found, f"{REFUSED}{where}: {answer.message}")
     assert truth is not None  # the runner has it for every case with values
     malformed = _check_forms(truth, answers, dtype)
     if malformed is not None:

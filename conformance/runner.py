@@ -59,14 +59,16 @@ def run(
     options: Options | None = None,
     specification: Specification | None = None,
     progress: Progress = lambda _name, _done, _planned: None,
+    interrupted: Callable[[], None] = lambda: None,
     spawned: Mapping[str, Sequence[Spawned]] | None = None,
 ) -> list[Report]:
     """Judge ``backends`` (names or objects; none: every bundled one whose library is installed).
 
     A named backend runs in child processes of its own, an object in this process. ``select`` has
     globs or parts of case ids. Reports are written to the folder ``out`` if given; a run that is
-    interrupted from the keyboard returns what was judged, as partial reports. ``spawned`` has
-    children that were started already, by name.
+    interrupted from the keyboard returns what was judged, as partial reports; ``interrupted`` is
+    called before the mistakes in it are looked for. ``spawned`` has children that were started
+    already, by name.
 
     Raises SpecificationError, UsageError (a pattern that selects nothing, two backends of one name,
     nothing to go on from) and BackendError.
@@ -74,6 +76,16 @@ def run(
     for name, given in (("backends", backends), ("select", select)):
         if isinstance(given, str):
             raise UsageError(f"{name} is a list, not the text {given!r}", f"write [{given!r}]")
+    for backend in backends:
+        if not isinstance(backend, str) and not hasattr(backend, "answer"):
+            hint = "give the name of one, or an object with describe() and answer(question)"
+            raise UsageError(f"{backend!r} is no backend", hint)
+    strange = [dtype for dtype in dtypes if dtype not in DTYPES]
+    if strange or not dtypes:
+        raise UsageError(
+            f"there is no dtype {strange[0]!r}" if strange else "there are no dtypes",
+            f"known: {', '.join(DTYPES)}",
+        )
     how = options or Options()
     if how.in_process and how.memory is not None:
         raise UsageError("memory is limited in a child alone", "leave out --memory or --in-process")
@@ -86,7 +98,9 @@ def run(
         cases = selected(spec, patterns)
         names = backends or default_names()
         check_names(name for name in names if isinstance(name, str))
-        plan = _Plan(spec, patterns, cases, tuple(dtypes), folder, how)  # while children start
+        plan = _Plan(
+            spec, patterns, cases, tuple(dtypes), folder, how, interrupted
+        )  # while children start
         connections = [connect(name, how, spawned or {}, stack) for name in names]
         _refuse_equal_names([first for first, *_ in connections])
         reports = _run_all(connections, plan, progress)
@@ -154,7 +168,9 @@ class _Plan:
         dtypes: tuple[Dtype, ...],
         folder: Path | None,
         how: Options,
+        interrupted: Callable[[], None],
     ) -> None:
+        self.interrupted = interrupted
         self.spec = spec
         self.patterns = patterns
         self.dtypes = dtypes
@@ -209,7 +225,9 @@ class _Run:
         if plan.how.resume and plan.folder is not None:
             kept = resume.kept(plan.report(self._backend, ()), plan.folder, plan.pairs)
         answers = files.enter_context(AnswerFile(plan.answers_path(name)))
-        self._session = Session(connections, plan.pairs, plan.spec, answers, plan.stop)
+        self._session = Session(
+            connections, plan.pairs, plan.spec, answers, plan.stop, plan.interrupted
+        )
         self.tasks = self._session.tasks(kept, lambda done, planned: progress(name, done, planned))
 
     def report(self) -> Report:

@@ -212,7 +212,8 @@ def _parameters(operation: Operation) -> Iterator[str]:
 def _wrapped(texts: Iterable[str], width: int) -> Iterator[str]:
     """Texts with commas between them, none broken over two lines."""
     kept = (text.replace(" ", "\0") for text in texts)
-    for line in textwrap.wrap(", ".join(kept), width, break_on_hyphens=False):
+    joined = ", ".join(kept)
+    for line in textwrap.wrap(joined, width, break_on_hyphens=False, break_long_words=False):
         yield line.replace("\0", " ")
 
 

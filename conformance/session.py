@@ -7,9 +7,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from threading import Event, Lock
 
+import msgspec
+
 from conformance.answers import AnswerFile
+from conformance.dependants import with_reasons
 from conformance.harness.connection import Connection
 from conformance.model import Case, Parameters, Relations, Tensor, Values, Verdict
+from conformance.model.verdicts import NOT_DIAGNOSED
 from conformance.share import Kept, Pair, Share
 from conformance.specification import Specification
 
@@ -23,7 +27,8 @@ Progress = Callable[[int, int], None]
 class Session:
     """The run of one backend over the ``planned`` cases, through one connection or several.
 
-    ``stop`` ends it after the cases at hand.
+    ``stop`` ends it after the cases at hand; ``interrupted`` is called before the mistakes are
+    looked for in what a stopped run has judged, which takes a while.
     """
 
     def __init__(
@@ -33,7 +38,9 @@ class Session:
         spec: Specification,
         answers: AnswerFile,
         stop: Event,
+        interrupted: Callable[[], None] = lambda: None,
     ) -> None:
+        self._interrupted = interrupted
         self.spec = spec
         self.stop = stop
         self.planned = planned
@@ -48,6 +55,10 @@ class Session:
         Some of the verdicts, by position, are taken from ``kept``.
         """
         self.shares[0].take(self.planned, kept)
+        for position, (_, answers) in kept.items():
+            for share in self.shares:  # whoever is dealt the operation
+                for answer in answers.values():
+                    share.backend.recall(self.planned[position][0].operation, answer)
         self._judged = len(kept)
         rest = [position for position in range(len(self.planned)) if position not in kept]
         # Whoever is done takes the next; ``next`` of a list's iterator is safe among threads.
@@ -84,11 +95,12 @@ class Session:
             # Without the sample a run is not done, though all of its cases were judged.
             found.pop(len(self.planned) - 1, None)
         try:
-            return self._diagnosed(found)
+            judged = self._diagnosed(found)
         except KeyboardInterrupt:  # what was judged is kept, and goes on to be diagnosed
             self.stop.set()
             found.pop(len(self.planned) - 1, None)
-            return tuple(found[position] for position in sorted(found))
+            judged = tuple(_not_diagnosed(found[position]) for position in sorted(found))
+        return with_reasons(judged, self.spec.operations)
 
     def _diagnosed(self, found: Mapping[int, Verdict]) -> tuple[Verdict, ...]:
         verdicts = [found[position] for position in sorted(found)]
@@ -100,6 +112,8 @@ class Session:
         )
         if not noted:
             return tuple(verdicts)
+        if self.stop.is_set():
+            self._interrupted()
         from conformance.diagnose import Failure, diagnose  # failures only: it loads the faults
 
         told = [
@@ -115,6 +129,12 @@ class Session:
             for position, share, failure in noted
         ]
         return tuple(diagnose(told, verdicts, self.spec.operations, specification=self.spec))
+
+
+def _not_diagnosed(verdict: Verdict) -> Verdict:
+    if verdict.verdict != "fail":
+        return verdict
+    return msgspec.structs.replace(verdict, message=f"{verdict.message}\n{NOT_DIAGNOSED}")
 
 
 def _size(case: Case) -> int:

@@ -26,7 +26,7 @@ from conformance.model import (
     Verdict,
     VerdictName,
 )
-from conformance.model.verdicts import DIAGNOSED, PRINTED
+from conformance.model.verdicts import DIAGNOSED, NOT_DIAGNOSED, PRINTED
 from conformance.precision import Dtype
 from conformance.questions import question
 from conformance.specification import Specification
@@ -152,8 +152,9 @@ class Share:
     ) -> Verdict:
         """A verdict of an earlier run as it was before its diagnosis, a failure noted as one."""
         case, dtype = pair
-        judged, found, _ = verdict.message.rpartition(f"\n{DIAGNOSED} ")
-        message = judged if found else verdict.message
+        message = verdict.message.removesuffix(f"\n{NOT_DIAGNOSED}")
+        judged, found, _ = message.rpartition(f"\n{DIAGNOSED} ")
+        message = judged if found else message
         verdict = msgspec.structs.replace(verdict, message=message, diagnosis=None, because=None)
         answered = all(answer.status in {"outputs", "rejected"} for answer in answers.values())
         if verdict.verdict == "fail" and answered:

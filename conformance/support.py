@@ -11,11 +11,16 @@ from collections.abc import Sequence
 import msgspec
 
 from conformance.model import Verdict
+from conformance.model.verdicts import NOT_ASKED
 
 
 def hold_to_support(verdicts: Sequence[Verdict]) -> list[Verdict]:
     """``verdicts``, where an unsupported beside an answered question of the same kind fails."""
-    answered = {_kind(verdict) for verdict in verdicts if verdict.verdict != "unsupported"}
+    answered = {
+        _kind(verdict)
+        for verdict in verdicts
+        if verdict.verdict != "unsupported" and not verdict.message.startswith(NOT_ASKED)
+    }
     return [
         msgspec.structs.replace(verdict, verdict="fail", message=_picked(verdict))
         if verdict.verdict == "unsupported" and _kind(verdict) in answered

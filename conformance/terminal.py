@@ -12,9 +12,8 @@ import click
 
 from conformance.harness.names import bundled, install_line, installed
 from conformance.model import Report
+from conformance.report.causes import failures, root_causes
 from conformance.report.text import failure_text, summary_lines
-
-_FAILED = {"fail", "error", "crash", "timeout"}
 
 #: How many annotations of one kind GitHub shows for a step.
 _ANNOTATIONS = 10
@@ -56,6 +55,12 @@ def say_missing_backends() -> None:
             click.echo(f"{name} is not installed and not run; {install_line(name)}", err=True)
 
 
+def say_looking_for_mistakes() -> None:
+    """Why an interrupted run is not over yet, and how to end it."""
+    told = "interrupted: looking for the mistakes in what was judged; Ctrl-C again leaves that out"
+    click.echo(told, err=True)
+
+
 def say_interrupted(reports: Sequence[Report]) -> None:
     """Name the reports that are partial, and how to go on."""
     partial = [report.backend.name for report in reports if report.run < report.planned]
@@ -77,9 +82,13 @@ def show_reports(reports: Sequence[Report], out: Path) -> None:
 
 
 def workflow_commands(report: Report) -> Iterator[str]:
-    """Failures as workflow commands of GitHub Actions, which show at most ten of a kind."""
-    failed = [verdict for verdict in report.verdicts if verdict.verdict in _FAILED]
-    for verdict in failed[:_ANNOTATIONS]:
+    """Failures as workflow commands of GitHub Actions, which shows at most ten of a kind.
+
+    The worst of each cause first, in the order of the summary; then others, as long as they fit.
+    """
+    worst = [cause.worst for cause in root_causes(report.verdicts).roots]
+    others = [verdict for verdict in failures(report.verdicts) if verdict not in worst]
+    for verdict in [*worst, *others][:_ANNOTATIONS]:
         title = _property(f"{report.backend.name}: {verdict.case}")
         yield f"::error title={title}::{_data(failure_text(verdict))}"
 

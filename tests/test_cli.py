@@ -134,7 +134,7 @@ def test_an_unknown_fault_is_told_with_near_names(command):
     """A fault is a backend too; the list of them is one command away."""
     assert mistake(command("run", "fault:samplevariance")) == [
         "conformance: there is no fault 'samplevariance'",
-        "  near names: sample-variance; `conformance list faults` shows all",
+        "  did you mean sample-variance? `conformance list faults` shows all",
     ]
     assert "relu" in mistake(command("run", "fault:"))[1]
 

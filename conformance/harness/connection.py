@@ -6,7 +6,7 @@ from typing import Protocol
 
 from conformance.harness.ask import INTERRUPTS_ITSELF, ask
 from conformance.harness.interrupts import Interrupts
-from conformance.harness.load import described
+from conformance.harness.load import described, own_name
 from conformance.harness.patience import Patience, not_asked
 from conformance.harness.wording import tame
 from conformance.model import Answer, Backend, Description, Question
@@ -40,6 +40,10 @@ class Connection(Protocol):
         """Whether ``operation`` crashed or hung so often that it is not asked any more."""
         ...
 
+    def recall(self, operation: str, answer: Answer) -> None:
+        """Count an answer of an earlier run among those of ``operation``, as if it came now."""
+        ...
+
     def close(self) -> None:
         """End what was started."""
         ...
@@ -51,7 +55,7 @@ class InProcess:
     def __init__(self, backend: Backend) -> None:
         """Raises BackendError where the backend can't describe itself."""
         self._backend = backend
-        self.name = tame(backend.name)
+        self.name = tame(own_name(backend) or type(backend).__name__)
         self._description = described(backend, self.name)
         self._patience = Patience()
         self._interrupts = Interrupts()
@@ -79,6 +83,9 @@ class InProcess:
 
     def gave_up(self, operation: str) -> bool:
         return self._patience.ended(operation)
+
+    def recall(self, operation: str, answer: Answer) -> None:
+        self._patience.note(operation, answer)
 
     def close(self) -> None:
         self._interrupts.close()

@@ -93,6 +93,8 @@ def _from_module(module_name: str, cls: str) -> Any:
 
 
 def _imported(module_name: str) -> ModuleType:
+    if "" not in sys.path and str(Path.cwd()) not in sys.path:
+        sys.path.append(str(Path.cwd()))  # last: what is installed is not hidden by what is here
     try:
         return importlib.import_module(module_name)
     except ModuleNotFoundError as error:
@@ -145,11 +147,16 @@ def _construct(cls: Any, asked: str, default_name: str) -> Backend:
     if not (callable(getattr(backend, "answer", None)) and hasattr(backend, "describe")):
         hint = "derive it from conformance.Adapter, or give it describe() and answer(question)"
         raise BackendError(f"{asked} is no backend: it has no answer() or describe()", hint)
-    own = vars(type(backend)).get("name") or vars(backend).get("name")
-    backend.name = tame(own or default_name)
+    backend.name = tame(own_name(backend) or default_name)
     described(backend, asked)  # a backend that can't is refused while its file can be named
     checked: Backend = backend
     return checked
+
+
+def own_name(backend: Any) -> Any:
+    """The name that the backend or its own class gives; one that is inherited is another's."""
+    own = {**vars(type(backend)), **getattr(backend, "__dict__", {})}
+    return backend.name if "name" in own else None
 
 
 def _guard(action: Any, where: str) -> Any:

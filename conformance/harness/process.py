@@ -94,6 +94,10 @@ class ChildBackend:
         """Whether ``operation`` crashed or hung so often that it is not asked any more."""
         return self._patience.ended(operation)
 
+    def recall(self, operation: str, answer: Answer) -> None:
+        """Count an answer of an earlier run among those of ``operation``, as if it came now."""
+        self._patience.note(operation, answer)
+
     def printed(self) -> str:
         """The last lines that the child printed from the question it answered last."""
         if self._ahead is not None:

@@ -112,18 +112,22 @@ class Spawned:
         self.memory = memory
         self._killed = self._ended = False
         self._printed: deque[bytes] = deque()
-        self.printed_bytes = 0
+        self._printed_bytes = 0
         self._printing: int | None = printed
         self._lock = threading.Lock()
         self._drain = threading.Thread(target=self._take, args=(printed,), daemon=True)
         self._drain.start()
 
-    def printed_since(self, mark: int, lines: int = 5) -> str:
-        """The last lines printed after ``printed_bytes`` was ``mark``."""
+    def printed_so_far(self) -> int:
+        """How many bytes were printed, when those that are there have been taken."""
         deadline = time.monotonic() + 0.5
         while not self._all_taken() and time.monotonic() < deadline:
             time.sleep(0.001)
-        fresh = self.printed_bytes - mark
+        return self._printed_bytes
+
+    def printed_since(self, mark: int, lines: int = 5) -> str:
+        """The last lines printed after ``mark`` bytes."""
+        fresh = self.printed_so_far() - mark
         if fresh <= 0:
             return ""
         text = b"".join(self._printed)[-fresh:].decode("utf-8", "backslashreplace")
@@ -198,7 +202,7 @@ class Spawned:
                 if not chunk:
                     break
                 self._printed.append(chunk)
-                self.printed_bytes += len(chunk)
+                self._printed_bytes += len(chunk)
                 kept += len(chunk)
                 while kept - len(self._printed[0]) >= _KEPT:
                     kept -= len(self._printed.popleft())

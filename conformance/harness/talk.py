@@ -59,7 +59,7 @@ class Talk:
     def ask(self, question: Question) -> None:
         """Send ``question``. Raises Gone and TooSlow."""
         self._number += 1
-        self._mark = self.child.printed_bytes
+        self._mark = self.child.printed_so_far()
         message = protocol.ask_message(self._number, question, as_bytes=self._as_bytes)
         self._send(protocol.encode(message))
 

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterable
 
 from conformance.model import VERDICTS, Diagnosis, Report, Verdict, VerdictName
+from conformance.model.verdicts import NOT_DIAGNOSED
 from conformance.report.causes import RootCause, measured, root_causes, severity
 from conformance.report.numbers import share_of_bound, short
 
@@ -118,6 +119,7 @@ def _diagnosis_lines(verdict: Verdict) -> list[str]:
     known = verdict.diagnosis or ()
     if not known:
         undiagnosed = verdict.verdict == "fail" and measured(verdict) is not None
+        undiagnosed = undiagnosed and NOT_DIAGNOSED not in verdict.message
         return ["  diagnosis: no known mistake gives this answer"] if undiagnosed else []
     if len(known) == 1:
         return [f"  diagnosis: {known[0].fault}: {known[0].says}", *_remedy(known[0], "    ")]
@@ -205,8 +207,11 @@ def _name(cause: RootCause) -> str:
     if cause.diagnosis is not None:
         return f"fault {cause.diagnosis.fault}"
     verdict = cause.failures[0]
-    unknown = verdict.verdict == "fail" and measured(verdict) is not None
-    return f"{verdict.operation} {verdict.verdict}{', no known mistake' if unknown else ''}"
+    if verdict.verdict != "fail" or measured(verdict) is None:
+        return f"{verdict.operation} {verdict.verdict}"
+    if NOT_DIAGNOSED in verdict.message:
+        return f"{verdict.operation} fail, not diagnosed"
+    return f"{verdict.operation} fail, no known mistake"
 
 
 def _where(cause: RootCause, report: Report) -> str:

@@ -27,8 +27,9 @@ class FaultBackend:
         if name not in faults:
             from difflib import get_close_matches
 
-            near = get_close_matches(name, faults, n=3) or list(faults)
-            hint = f"near names: {', '.join(near)}; `conformance list faults` shows all"
+            near = get_close_matches(name, faults, n=3)
+            offer = f"did you mean {', '.join(near)}? " if near else ""
+            hint = f"{offer}`conformance list faults` shows all"
             raise UsageError(f"there is no fault {name!r}", hint)
         self.name = f"fault:{name}"
         self._fault: type[Fault] = faults[name]

@@ -9,6 +9,7 @@ from typing import TypeAlias
 
 import numpy as np
 
+from conformance.dependants import deepest_first
 from conformance.errors import Rejected
 from conformance.frozen import CaseTruth, Truth
 from conformance.model import Case, Operation, Relations, Values, Verdict
@@ -44,16 +45,6 @@ def group(verdict: Verdict) -> Group:
 def key_of(verdict: Verdict) -> Key:
     """Case and dtype of a verdict."""
     return verdict.case, verdict.dtype
-
-
-def deepest_first(name: str, operations: Mapping[str, Operation]) -> list[str]:
-    """The operations that ``name`` is composed of, those that are composed of none first."""
-    found: list[str] = []
-    for used in operations[name].uses:
-        found += [deep for deep in deepest_first(used, operations) if deep not in found]
-        if used not in found:
-            found.append(used)
-    return found
 
 
 class Evidence:
