@@ -114,3 +114,27 @@ def test_failures_become_workflow_commands(tmp_path):
         assert line.startswith("::error title=wrong%3A gelu/negative-side::gelu/negative-side")
         assert "%0A" in line
         assert "\n" not in line
+
+
+def test_every_cause_is_among_the_workflow_commands(tmp_path):
+    """GitHub shows ten: the worst of each cause comes before the others of the first."""
+    path = tmp_path / "wrong.py"
+    path.write_text(
+        "from conformance.backends.numpy import NumpyBackend\n"
+        "class Wrong(NumpyBackend):\n"
+        "    def gelu(self, x):\n"
+        "        return x * (x > 0)\n"
+        "    def residual_add(self, x, increment):\n"
+        "        return x - increment\n"
+    )
+    (report,) = conformance.run([str(path)], select=["gelu/", "residual/"])
+    lines = list(workflow_commands(report))
+    assert len(lines) == 10
+    assert {line.split("/")[0].rpartition(" ")[2] for line in lines[:2]} == {"gelu", "residual"}
+
+
+def test_no_word_of_a_method_is_broken():
+    """The names of outputs and their shapes stand on one line each."""
+    lines = adapter_text(Path("mine.py"), OPERATIONS, None).splitlines()
+    assert not [line for line in lines if line.strip(" #").startswith("iven")]
+    assert any("as given" in line for line in lines)
