@@ -234,6 +234,21 @@ def test_parents_come_before_children_and_once():
     assert all(place[id(p)] < place[id(node)] for node in ordered for p in node.parents)
 
 
+def test_what_lies_behind_the_ends_is_left_out():
+    """A sweep goes as far as the ends, which have their adjoints, and no further."""
+    (a,) = leaves(dyadics((3,)))
+    b = a * a
+    c = b * b + b
+    ordered = ancestry([c], ends=[b])
+    assert ordered[0] is b
+    assert not any(node is a for node in ordered)
+    seed = c.tape.floats(np.ones(3))
+    whole, short = adjoints(c, seed), adjoints(c, seed, ordered)
+    assert id(a) in whole
+    assert id(a) not in short
+    assert distance(whole[id(b)].value, short[id(b)].value) == 0
+
+
 def test_nothing_summed_is_zero():
     """A sum or a product over an axis of size 0 is zero, over balls too."""
     for domain in (Balls(), Doubles()):

@@ -7,8 +7,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from conformance.truth.arithmetic.nodes import Node
 
 
-def ancestry(nodes: Iterable[Node]) -> list[Node]:
-    """``nodes`` and all they were computed from, parents before children."""
+def ancestry(nodes: Iterable[Node], ends: Iterable[Node] = ()) -> list[Node]:
+    """``nodes`` and all they were computed from, parents before children.
+
+    What ``ends`` were computed from is left out.
+    """
+    final = {id(node) for node in ends}
     seen: set[int] = set()
     ordered: list[Node] = []
     stack = [(node, False) for node in nodes]
@@ -19,7 +23,8 @@ def ancestry(nodes: Iterable[Node]) -> list[Node]:
         elif id(node) not in seen:
             seen.add(id(node))
             stack.append((node, True))
-            stack.extend((parent, False) for parent in node.parents)
+            if id(node) not in final:
+                stack.extend((parent, False) for parent in node.parents)
     return ordered
 
 
@@ -43,13 +48,16 @@ def sweep(
     ``seeds`` are the adjoints to begin with, by the ``id`` of their nodes.
     """
     found = dict(seeds)
+    present = {id(node) for node in ordered}
     for node in reversed(ordered):
         adjoint = found.pop(id(node), None)
         if adjoint is None:
             continue
         yield node, adjoint
+        if all(id(parent) not in present for parent in node.parents):
+            continue
         shares = node.pullback(adjoint) if errors else node.rule(adjoint)
         for parent, share in zip(node.parents, shares, strict=True):
-            if share is not None:
+            if share is not None and id(parent) in present:
                 before = found.get(id(parent))
                 found[id(parent)] = share if before is None else before + share

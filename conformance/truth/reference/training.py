@@ -9,7 +9,7 @@ from typing import Any, cast
 import numpy as np
 
 from conformance.truth.arithmetic.nodes import Node, stack
-from conformance.truth.arithmetic.reverse import adjoints
+from conformance.truth.arithmetic.reverse import adjoints, ancestry
 from conformance.truth.reference.decoder import DecoderRules
 from conformance.truth.reference.initialisation import InitialisationRules
 from conformance.truth.reference.optimiser import OptimiserRules
@@ -84,8 +84,12 @@ class TrainingRules(DecoderRules, OptimiserRules, InitialisationRules):
         return {name: node for name, node in parameters.items() if self.registers(name)}
 
     def backward(self, loss: Node, parameters: ByName) -> dict[str, Node]:
-        """The gradient of every parameter that the loss depends on."""
-        found = adjoints(loss, loss.tape.floats(np.ones(())))
+        """The gradient of every parameter that the loss depends on.
+
+        On a tape that remembers, the steps before are behind the parameters: they are left out.
+        """
+        ordered = ancestry([loss], ends=parameters.values())
+        found = adjoints(loss, loss.tape.floats(np.ones(())), ordered)
         return {name: found[id(node)] for name, node in parameters.items() if id(node) in found}
 
     def gathered(self, before: ByName, gradients: ByName) -> ByName:
