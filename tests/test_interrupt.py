@@ -14,6 +14,7 @@ import pytest
 import conformance
 from conformance.backends.numpy import NumpyBackend
 from conformance.layout import ROOT
+from conformance.report.text import summary_lines
 from conformance.runner import Options
 from tests import running
 from tests.running import Trace, eventually, read_reports, vice
@@ -330,3 +331,48 @@ def test_an_interrupted_diagnosis_keeps_the_verdicts(monkeypatch):
     assert report.planned == 4
     assert [verdict.verdict for verdict in report.verdicts] == ["fail"] * 3
     assert not [verdict for verdict in report.verdicts if verdict.diagnosis]
+
+
+# ---------------------------------------------------------------- while mistakes are looked for
+
+
+def test_what_was_not_diagnosed_is_not_called_unknown(monkeypatch, tmp_path):
+    """An interrupt while mistakes are looked for is told as one; who goes on looks again."""
+    from conformance import diagnose
+
+    class Rectifies(NumpyBackend):
+        name = "rectifies"
+
+        def gelu(self, x):
+            return x * (x > 0)
+
+    def judged(**options):
+        (report,) = conformance.run(
+            [Rectifies()], select=["gelu/pair"], out=tmp_path, options=Options(**options)
+        )
+        return report
+
+    whole = judged()
+    assert all(each.diagnosis for each in whole.verdicts)
+    with monkeypatch.context() as patch:
+        patch.setattr(diagnose, "diagnose", lambda *_, **__: signal.raise_signal(signal.SIGINT))
+        partial = judged()
+    assert (partial.run, partial.planned) == (1, 2)
+    (left,) = partial.verdicts
+    assert left.message.endswith("\nnot diagnosed: interrupted")
+    told = "\n".join(summary_lines(partial))
+    assert "gelu fail, not diagnosed: 1 of 1 failures" in told
+    assert "no known mistake" not in told
+    assert judged(resume=True) == whole
+
+
+def test_an_interrupted_run_says_that_it_looks_for_mistakes(tmp_path):
+    """It may take a while, and nothing else is to be seen; a run that is done says nothing."""
+    said = []
+    select = ["gelu/odd-part", "gelu/pair", "gelu/shoulders"]
+    for left, times in ((-1, 0), (8, 1)):
+        said.clear()
+        conformance.run(
+            [Interrupted(left)], select=select, out=tmp_path, interrupted=lambda: said.append(1)
+        )
+        assert len(said) == times
