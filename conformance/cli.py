@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from conformance import __version__
-from conformance.errors import ConformanceError, UsageError
+from conformance.errors import ConformanceError, SpecificationError, UsageError
 from conformance.layout import LATEST_REPORTS, SPEC
 
 if TYPE_CHECKING:
@@ -291,10 +291,11 @@ def check(quick: bool, spec: Path) -> None:
 def freeze(families: tuple[str, ...], spec: Path) -> None:
     """Prove every case and write the truth: values, bounds and sharpest kills.
 
-    FAMILIES are folders of cases; without any, all are proven.
+    FAMILIES are folders of cases; without any, all are proven. What is untrue of a case is told.
     """
     from conformance import terminal
     from conformance.specification import load
+    from conformance.truth.checking.check import about_cases
     from conformance.truth.checking.freeze import prove_all, write
 
     specification = load(spec)
@@ -312,6 +313,8 @@ def freeze(families: tuple[str, ...], spec: Path) -> None:
         )
     for path in write(results, spec / "truth", some=bool(families)):
         click.echo(f"wrote {path}")
+    if problems := list(about_cases(specification, results)):
+        raise SpecificationError(problems)
     click.echo("`conformance check` says whether it all holds.")
 
 

@@ -488,3 +488,15 @@ def test_every_problem_is_a_line_on_standard_error(monkeypatch, capsys, troubled
     printed = capsys.readouterr()
     assert printed.out == ""
     assert printed.err.splitlines() == ([f"conformance: {told_quickly[0]}", *told_quickly[1:]])
+
+
+def test_a_freeze_tells_what_is_untrue(monkeypatch, capsys, tmp_path):
+    """The truth is the oracle's, and is written; the figure that differs is named, with code 2."""
+    cases = {name: CASES["layer_norm"][name] for name in ("right", "wrong-expect")}
+    root = small(tmp_path / "spec", {"layer_norm": cases})
+    monkeypatch.setattr("conformance.truth.faults.catalogue", dict)
+    assert run(monkeypatch, "freeze", "--spec", str(root)) == 2
+    printed = capsys.readouterr()
+    assert printed.out == f"wrote {root}/truth/layer-norm.json\n"
+    assert "layer-norm/wrong-expect" in printed.err
+    assert "layer-norm/right" not in printed.err

@@ -8,12 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from conformance.errors import Problem, SpecificationError
 from conformance.frozen import FrozenCase, FrozenFamily, Truth
 from conformance.model import Case, Relations, Values
 from conformance.specification import Specification
 from conformance.truth.checking import claims
+
+if TYPE_CHECKING:
+    from conformance.truth.checking.freeze import ProvenCase
 
 #: Bounds may differ by this much from what another machine froze.
 BOUND_SLACK = 0.01
@@ -101,10 +105,10 @@ def _from_oracle(
 
     excused = _excused(specification)
     results = list(prove_all(specification, progress))
+    yield from about_cases(specification, results)
     for result in results:
-        case = result.case
-        yield from _located(case, result.problems, excused)
         if result.frozen is not None:
+            case = result.case
             committed = truth.family(case.family).cases.get(case.id)
             yield from _located(case, _stale(committed, result.frozen), excused)
     for fact in specification.facts.values():
@@ -115,6 +119,13 @@ def _from_oracle(
     yield from sharpness.about_faults(specification, results, faults)
     yield from sharpness.about_clauses(specification, results, faults)
     yield from sharpness.about_trivial_answers(results)
+
+
+def about_cases(specification: Specification, results: Iterable[ProvenCase]) -> Iterable[Problem]:
+    """What the oracle found untrue of the cases that were proven."""
+    excused = _excused(specification)
+    for result in results:
+        yield from _located(result.case, result.problems, excused)
 
 
 def _excused(specification: Specification) -> set[str]:

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from conformance.model import Call, Case, Layout, Question, Tensor
+from conformance.model import Call, Case, Layout, Parameters, Question, Tensor
 from conformance.strides import GAP
 from conformance.truth.faults import Fault, Reads
 from conformance.truth.reference import Reference
@@ -57,6 +57,9 @@ def _call(call: Call, layout: Layout, reads: Reads) -> Call:
 
 
 def _tensor(value: Any, layout: Layout, reads: Reads) -> Any:
+    if isinstance(value, Parameters):
+        inner = {name: _tensor(each, layout, reads) for name, each in value.tensors.items()}
+        return msgspec.structs.replace(value, tensors=inner)
     if not isinstance(value, Tensor):
         return value
     places = reads(value.shape, layout).reshape(-1).tolist()
