@@ -35,15 +35,15 @@ def with_reasons(
     broken = {(each.operation, each.dtype, _broke(each)) for each in verdicts if _broke(each)}
     if not broken:
         return tuple(verdicts)
-    found = []
-    for verdict in verdicts:
-        if _broke(verdict) and verdict.because is None and verdict.operation in operations:
-            for used in deepest_first(verdict.operation, operations):
-                if (used, verdict.dtype, _broke(verdict)) in broken:
-                    verdict = msgspec.structs.replace(verdict, because=used)  # noqa: PLW2901
-                    break
-        found.append(verdict)
-    return tuple(found)
+
+    def reason(verdict: Verdict) -> str | None:
+        if verdict.because is not None or verdict.operation not in operations:
+            return verdict.because
+        below = deepest_first(verdict.operation, operations)
+        how = _broke(verdict)
+        return next((used for used in below if (used, verdict.dtype, how) in broken), None)
+
+    return tuple(msgspec.structs.replace(each, because=reason(each)) for each in verdicts)
 
 
 def _broke(verdict: Verdict) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from conformance import Adapter
 from conformance.backends.numpy import NumpyBackend
 from conformance.dependants import with_reasons
 from conformance.errors import UsageError
+from conformance.harness.load import load as load_backend
 from conformance.report.causes import root_causes
 from conformance.report.text import cause_lines
 from conformance.runner import Options
@@ -107,6 +109,17 @@ def test_an_object_is_called_as_its_own_class_calls_it():
         ["numpy", Mine(), Named(), own], select=["gelu/pair"], options=Options(in_process=True)
     )
     assert [each.backend.name for each in reports] == names
+
+
+def test_a_module_of_the_current_folder_is_found(tmp_path, monkeypatch):
+    """Where Python itself does not look there, as for an installed command; and last of all."""
+    (tmp_path / "found_here.py").write_text(
+        "from conformance.backends.numpy import NumpyBackend\nclass Mine(NumpyBackend): pass\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [each for each in sys.path if each != ""])
+    assert load_backend("found_here:Mine").name == "found_here"
+    assert sys.path[-1] == str(tmp_path)
 
 
 @pytest.mark.parametrize(

@@ -67,15 +67,15 @@ def adopt_orphans() -> None:
         _others = children(os.getpid()) - _running
 
 
-def spawn_all(names: Iterable[str], memory: int | None, each: int = 1) -> dict[str, list[Spawned]]:
-    """Children for ``each`` of names that run in one; faults are answered by the kit itself.
+def spawn_all(names: Iterable[str], memory: int | None, jobs: int = 1) -> dict[str, list[Spawned]]:
+    """So many children as ``jobs`` for each of ``names``; faults are answered by the kit itself.
 
     Raises BackendError, before any is started, for a name that can't be a backend.
     """
     asked = list(names)
     check_names(asked)
     in_children = [name for name in asked if not name.startswith("fault:")]
-    return {name: [Spawned(name, memory) for _ in range(each)] for name in in_children}
+    return {name: [Spawned(name, memory) for _ in range(jobs)] for name in in_children}
 
 
 class Spawned:

@@ -80,8 +80,8 @@ def power(a: Node, exponent: int) -> Node:
 
 
 def _raised(value: np.ndarray, exponent: int) -> np.ndarray:
-    half = value if exponent < 4 else _raised(value, exponent // 2)
     if exponent == 1:
         return value
+    half = _raised(value, exponent // 2)
     square = half * half
     return np.asarray(square * value if exponent % 2 else square)
