@@ -5,12 +5,28 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 
 from ._numpy_layers import Array, Gradients, NumpyLayers
 from ._parameters import ATTENTION, FEED_FORWARD, chosen
 from ._rejections import check_attention
+
+
+class Attended(NamedTuple):
+    """What attention computes before its last weight.
+
+    ``[B, heads, T, d_head]`` but for ``scores`` and ``weights``, ``[B, heads, T, T]``, and
+    ``merged``, ``[B, T, d]``.
+    """
+
+    q: Array
+    k: Array
+    v: Array
+    scores: Array
+    weights: Array
+    merged: Array
 
 
 class NumpyAttention(NumpyLayers):
@@ -21,15 +37,15 @@ class NumpyAttention(NumpyLayers):
 
         The largest is subtracted first, which changes nothing but keeps exp from overflowing.
         """
-        return _softmax(x)
+        return self._once(_softmax, x)
 
     def softmax_vjp(self, upstream: Array, x: Array) -> Gradients:
         """``upstream [..., n]`` -> the gradient of ``x``: y (G - sum(y G)).
 
         The sum is there because each x moves every y.
         """
-        y = _softmax(x)
-        return {"x": y * (upstream - (y * upstream).sum(axis=-1, keepdims=True))}
+        y = self._once(_softmax, x)
+        return {"x": y * (upstream - np.add.reduce(y * upstream, axis=-1, keepdims=True))}
 
     def causal_attention(
         self, x: Array, w_q: Array, w_k: Array, w_v: Array, w_o: Array, *, heads: int
@@ -41,8 +57,8 @@ class NumpyAttention(NumpyLayers):
         ``Rejected("input-rank")``, ``Rejected("heads")``, then as ``linear``.
         """
         check_attention(x, heads)
-        q, k, v = (_split_heads(self.linear(x, weight), heads) for weight in (w_q, w_k, w_v))
-        return self.linear(_merge_heads(self.softmax(_scores(q, k)) @ v), w_o)
+        attended = self._once(self._attended, x, w_q, w_k, w_v, heads=heads)
+        return self.linear(attended.merged, w_o)
 
     def causal_attention_vjp(
         self,
@@ -60,11 +76,9 @@ class NumpyAttention(NumpyLayers):
         x gets the sum of three gradients: through the queries, the keys and the values.
         """
         check_attention(x, heads)
-        q, k, v = (_split_heads(self.linear(x, weight), heads) for weight in (w_q, w_k, w_v))
-        scores = _scores(q, k)
-        weights = self.softmax(scores)
-        merged = self.linear_vjp(upstream, _merge_heads(weights @ v), w_o)
-        context = _split_heads(merged["x"], heads)
+        q, k, v, scores, weights, merged = self._once(self._attended, x, w_q, w_k, w_v, heads=heads)
+        output = self.linear_vjp(upstream, merged, w_o)
+        context = _split_heads(output["x"], heads)
         of_scores = self.softmax_vjp(context @ v.swapaxes(-1, -2), scores)["x"]
         of_q, of_k = _scores_vjp(of_scores, q, k)
         of_v = weights.swapaxes(-1, -2) @ context
@@ -76,8 +90,14 @@ class NumpyAttention(NumpyLayers):
             "w_q": queries["weight"],
             "w_k": keys["weight"],
             "w_v": values["weight"],
-            "w_o": merged["weight"],
+            "w_o": output["weight"],
         }
+
+    def _attended(self, x: Array, w_q: Array, w_k: Array, w_v: Array, *, heads: int) -> Attended:
+        q, k, v = (_split_heads(self.linear(x, weight), heads) for weight in (w_q, w_k, w_v))
+        scores = _scores(q, k)
+        weights = self.softmax(scores)
+        return Attended(q, k, v, scores, weights, _merge_heads(weights @ v))
 
     def attention_sublayer(
         self,
@@ -98,7 +118,7 @@ class NumpyAttention(NumpyLayers):
         ``residual_add``.
         """
         check_attention(x, heads)
-        normalised = self.layer_norm(x, gamma, beta, eps=eps)
+        normalised = self._once(self.layer_norm, x, gamma, beta, eps=eps)
         increment = self.causal_attention(normalised, w_q, w_k, w_v, w_o, heads=heads)
         return self.residual_add(x, increment)
 
@@ -122,7 +142,7 @@ class NumpyAttention(NumpyLayers):
         """
         check_attention(x, heads)
         weights = {"w_q": w_q, "w_k": w_k, "w_v": w_v, "w_o": w_o}
-        normalised = self.layer_norm(x, gamma, beta, eps=eps)
+        normalised = self._once(self.layer_norm, x, gamma, beta, eps=eps)
         trunk = self.residual_add_vjp(upstream, x, normalised)  # the branch has this shape too
         branch = self.causal_attention_vjp(trunk["increment"], normalised, **weights, heads=heads)
         norm = self.layer_norm_vjp(branch.pop("x"), x, gamma, beta, eps=eps)
@@ -134,7 +154,7 @@ class NumpyAttention(NumpyLayers):
         y = feed_forward_sublayer(u) with u = attention_sublayer(x): the second branch reads and
         adds to what the first one gave. Raises ``Rejected`` as the sublayers.
         """
-        u = self._between(x, parameters, heads=heads, eps=eps)
+        u = self._once(self._between, x, parameters, heads=heads, eps=eps)
         return self.feed_forward_sublayer(u, **chosen(parameters, FEED_FORWARD), eps=eps)
 
     def block_vjp(
@@ -150,26 +170,7 @@ class NumpyAttention(NumpyLayers):
 
         Raises as the operation.
         """
-        u = self._between(x, parameters, heads=heads, eps=eps)
-        return self._block_vjp(upstream, x, u, parameters, heads=heads, eps=eps)
-
-    def _between(
-        self, x: Array, parameters: Mapping[str, Array], *, heads: int, eps: float
-    ) -> Array:
-        """``x [B, T, d]`` -> ``u [B, T, d]``, between the sublayers of a block."""
-        return self.attention_sublayer(x, **chosen(parameters, ATTENTION), heads=heads, eps=eps)
-
-    def _block_vjp(
-        self,
-        upstream: Array,
-        x: Array,
-        u: Array,
-        parameters: Mapping[str, Array],
-        *,
-        heads: int,
-        eps: float,
-    ) -> Gradients:
-        """``block_vjp`` where ``u``, between the sublayers, is there already."""
+        u = self._once(self._between, x, parameters, heads=heads, eps=eps)
         attention = chosen(parameters, ATTENTION)
         maps = chosen(parameters, FEED_FORWARD)
         second = self.feed_forward_sublayer_vjp(upstream, u, **maps, eps=eps)
@@ -180,11 +181,17 @@ class NumpyAttention(NumpyLayers):
             **{name: second[argument] for argument, name in FEED_FORWARD.items()},
         }
 
+    def _between(
+        self, x: Array, parameters: Mapping[str, Array], *, heads: int, eps: float
+    ) -> Array:
+        """``x [B, T, d]`` -> ``u [B, T, d]``, between the sublayers of a block."""
+        return self.attention_sublayer(x, **chosen(parameters, ATTENTION), heads=heads, eps=eps)
+
 
 def _softmax(x: Array) -> Array:
     # initial, so that there may be no x at all
-    powers = np.exp(x - x.max(axis=-1, keepdims=True, initial=-np.inf))
-    y: Array = powers / powers.sum(axis=-1, keepdims=True)
+    powers = np.exp(x - np.maximum.reduce(x, axis=-1, keepdims=True, initial=-np.inf))
+    y: Array = powers / np.add.reduce(powers, axis=-1, keepdims=True)
     return y
 
 

@@ -10,21 +10,33 @@ import numpy.typing as npt
 
 from ._numpy_attention import NumpyAttention
 from ._numpy_layers import Array, Gradients
-from ._parameters import FEED_FORWARD, blocks, chosen
+from ._parameters import blocks
 from ._rejections import check_targets, check_tokens
 
 Indices: TypeAlias = npt.NDArray[np.integer[Any]]
 
 
 class Trunk(NamedTuple):
-    """What was read on the way forward, ``[B, T, d]`` each.
+    """The way through the blocks: the input and the parameters of each, and what the last gave.
 
-    ``read``: for each block its input, what lies between its sublayers, and its parameters;
-    ``last``: what the last block gave.
+    Inputs and ``last`` are ``[B, T, d]``.
     """
 
-    read: list[tuple[Array, Array, dict[str, Array]]]
+    read: list[tuple[Array, dict[str, Array]]]
     last: Array
+
+
+class Scored(NamedTuple):
+    """Of the positions with a target that is not ignored, n of them.
+
+    ``where`` they are, ``[...]``; their targets ``own [n]``; their logits less the largest of the
+    row, ``z [n, V]``, so that exp can't overflow; and ``powers [n, V]``, exp(z).
+    """
+
+    where: npt.NDArray[np.bool_]
+    own: Indices
+    z: Array
+    powers: Array
 
 
 class NumpyDecoder(NumpyAttention):
@@ -61,10 +73,9 @@ class NumpyDecoder(NumpyAttention):
         embed, each block in order, the final layer norm, and the head, which has no bias. Raises
         ``Rejected`` as ``embed``, then as ``block``.
         """
-        x = self._embedded(tokens, parameters)
-        for each in blocks(parameters):
-            x = self.block(x, each, heads=heads, eps=eps)
-        return self._logits(x, parameters, eps=eps)
+        trunk = self._once(self._trunk, tokens, parameters, heads=heads, eps=eps)
+        normalised = self._once(self._final_norm, trunk.last, parameters, eps=eps)
+        return self.linear(normalised, parameters["head"])
 
     def decoder_vjp(
         self,
@@ -76,37 +87,9 @@ class NumpyDecoder(NumpyAttention):
         eps: float,
     ) -> Gradients:
         """``upstream [B, T, V]`` -> the gradient of each parameter; raises as the operation."""
-        trunk = self._trunk(tokens, parameters, heads=heads, eps=eps)
-        return self._gradients(upstream, trunk, tokens, parameters, heads=heads, eps=eps)
-
-    def _embedded(self, tokens: Indices, parameters: Mapping[str, Array]) -> Array:
-        tables = parameters["token_embedding"], parameters["position_embedding"]
-        return self.embed(tokens, *tables)
-
-    def _trunk(
-        self, tokens: Indices, parameters: Mapping[str, Array], *, heads: int, eps: float
-    ) -> Trunk:
-        """What every sublayer reads, kept for the way back, so that nothing is done twice."""
-        x, read = self._embedded(tokens, parameters), []
-        for each in blocks(parameters):
-            u = self._between(x, each, heads=heads, eps=eps)
-            read.append((x, u, each))
-            x = self.feed_forward_sublayer(u, **chosen(each, FEED_FORWARD), eps=eps)
-        return Trunk(read, x)
-
-    def _gradients(
-        self,
-        upstream: Array,
-        trunk: Trunk,
-        tokens: Indices,
-        parameters: Mapping[str, Array],
-        *,
-        heads: int,
-        eps: float,
-    ) -> Gradients:
-        """``upstream [B, T, V]``, what ``_trunk`` gives -> the gradient of each parameter."""
+        trunk = self._once(self._trunk, tokens, parameters, heads=heads, eps=eps)
+        normalised = self._once(self._final_norm, trunk.last, parameters, eps=eps)
         gamma, beta = parameters["final_norm.gamma"], parameters["final_norm.beta"]
-        normalised = self.layer_norm(trunk.last, gamma, beta, eps=eps)
         head = self.linear_vjp(upstream, normalised, parameters["head"])
         norm = self.layer_norm_vjp(head["x"], trunk.last, gamma, beta, eps=eps)
         gradients = {
@@ -115,12 +98,26 @@ class NumpyDecoder(NumpyAttention):
             "final_norm.beta": norm["beta"],
         }
         g = norm["x"]
-        for k, (x, u, each) in reversed([*enumerate(trunk.read)]):
-            found = self._block_vjp(g, x, u, each, heads=heads, eps=eps)
+        for k, (x, each) in reversed([*enumerate(trunk.read)]):
+            found = self.block_vjp(g, x, each, heads=heads, eps=eps)
             g = found.pop("x")
             gradients |= {f"blocks.{k}.{name}": item for name, item in found.items()}
         tables = parameters["token_embedding"], parameters["position_embedding"]
         return gradients | self.embed_vjp(g, tokens, *tables)
+
+    def _trunk(
+        self, tokens: Indices, parameters: Mapping[str, Array], *, heads: int, eps: float
+    ) -> Trunk:
+        tables = parameters["token_embedding"], parameters["position_embedding"]
+        x, read = self.embed(tokens, *tables), []
+        for each in blocks(parameters):
+            read.append((x, each))
+            x = self.block(x, each, heads=heads, eps=eps)
+        return Trunk(read, x)
+
+    def _final_norm(self, x: Array, parameters: Mapping[str, Array], *, eps: float) -> Array:
+        gamma, beta = parameters["final_norm.gamma"], parameters["final_norm.beta"]
+        return self.layer_norm(x, gamma, beta, eps=eps)
 
     def cross_entropy(self, logits: Array, targets: Indices, *, ignore_index: int) -> Array:
         """``logits [..., V]``, ``targets [...]`` -> ``loss []``.
@@ -128,10 +125,8 @@ class NumpyDecoder(NumpyAttention):
         The mean of log sum exp(z) - z[target] over the positions, with logits z, whose target is
         not ``ignore_index``. Raises ``Rejected`` for each kind that ``cross_entropy`` rejects.
         """
-        check_targets(targets, logits.shape, ignore_index)
-        scored = targets != ignore_index
-        z, own = _shifted(logits[scored]), targets[scored]
-        losses = np.log(np.exp(z).sum(axis=-1)) - z[np.arange(len(own)), own]
+        _, own, z, powers = self._once(_scored, logits, targets, ignore_index=ignore_index)
+        losses = np.log(powers.sum(axis=-1)) - z[np.arange(len(own)), own]
         return np.asarray(losses.mean())
 
     def cross_entropy_vjp(
@@ -142,13 +137,11 @@ class NumpyDecoder(NumpyAttention):
         G (softmax(z) - y) / N at each of the N positions that are scored, y being one at the
         target and zero elsewhere; zeros at the others.
         """
-        check_targets(targets, logits.shape, ignore_index)
-        scored = targets != ignore_index
-        powers, own = np.exp(_shifted(logits[scored])), targets[scored]
+        where, own, _, powers = self._once(_scored, logits, targets, ignore_index=ignore_index)
         difference = powers / powers.sum(axis=-1, keepdims=True)
         difference[np.arange(len(own)), own] -= 1.0
         gradient = np.zeros_like(logits)
-        gradient[scored] = upstream * difference / len(own)
+        gradient[where] = upstream * difference / len(own)
         return {"logits": gradient}
 
     def decoder_loss(
@@ -166,7 +159,7 @@ class NumpyDecoder(NumpyAttention):
         The cross-entropy of the decoder's logits. Raises ``Rejected`` as ``decoder``, then as
         ``cross_entropy``.
         """
-        logits = self.decoder(tokens, parameters, heads=heads, eps=eps)
+        logits = self._once(self.decoder, tokens, parameters, heads=heads, eps=eps)
         return self.cross_entropy(logits, targets, ignore_index=ignore_index)
 
     def decoder_loss_vjp(
@@ -181,34 +174,16 @@ class NumpyDecoder(NumpyAttention):
         ignore_index: int,
     ) -> Gradients:
         """``upstream []`` -> the gradient of each parameter; raises as the operation."""
-        settings: dict[str, Any] = {"heads": heads, "eps": eps, "ignore_index": ignore_index}
-        return self._loss_and_gradients(upstream, tokens, targets, parameters, **settings)[1]
-
-    def _loss_and_gradients(
-        self,
-        upstream: Array,
-        tokens: Indices,
-        targets: Indices,
-        parameters: Mapping[str, Array],
-        *,
-        heads: int,
-        eps: float,
-        ignore_index: int,
-    ) -> tuple[Array, Gradients]:
-        """``decoder_loss`` and ``decoder_loss_vjp``, with one way forward for both."""
-        trunk = self._trunk(tokens, parameters, heads=heads, eps=eps)
-        logits = self._logits(trunk.last, parameters, eps=eps)
-        loss = self.cross_entropy(logits, targets, ignore_index=ignore_index)
-        g = self.cross_entropy_vjp(upstream, logits, targets, ignore_index=ignore_index)["logits"]
-        return loss, self._gradients(g, trunk, tokens, parameters, heads=heads, eps=eps)
-
-    def _logits(self, hidden: Array, parameters: Mapping[str, Array], *, eps: float) -> Array:
-        """``[B, T, d]``, what the last block gave -> ``[B, T, V]``."""
-        gamma, beta = parameters["final_norm.gamma"], parameters["final_norm.beta"]
-        return self.linear(self.layer_norm(hidden, gamma, beta, eps=eps), parameters["head"])
+        with self._remembering():
+            logits = self._once(self.decoder, tokens, parameters, heads=heads, eps=eps)
+            g = self.cross_entropy_vjp(upstream, logits, targets, ignore_index=ignore_index)
+            return self.decoder_vjp(g["logits"], tokens, parameters, heads=heads, eps=eps)
 
 
-def _shifted(logits: Array) -> Array:
-    """``[n, V]``: the logits minus the largest of their row, so that exp can't overflow."""
-    shifted: Array = logits - logits.max(axis=-1, keepdims=True)
-    return shifted
+def _scored(logits: Array, targets: Indices, *, ignore_index: int) -> Scored:
+    """Raises ``Rejected`` for each kind that ``cross_entropy`` rejects."""
+    check_targets(targets, logits.shape, ignore_index)
+    where = targets != ignore_index
+    kept = logits[where]
+    z = kept - kept.max(axis=-1, keepdims=True)
+    return Scored(where, targets[where], z, np.exp(z))

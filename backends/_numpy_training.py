@@ -153,30 +153,30 @@ class NumpyTraining(NumpyDecoder, Counting):
             "weight_decay": weight_decay,
         }
         decoding: dict[str, Any] = {"heads": heads, "eps": eps}
+        scoring: dict[str, Any] = {**decoding, "ignore_index": ignore_index}
         one = np.ones((), self.run_dtype)
         model = dict(parameters)
-        moments: tuple[Array, ...] = ()
+        held, *moments = (np.empty(0, self.run_dtype) for _ in range(3))
         losses: list[Array] = []
-        norms: dict[str, list[Array]] = {}
+        squares: dict[str, list[Any]] = {}
         gradients: dict[str, Array] = {}
         for step in range(1, steps + 1):
-            loss, gradients = self._loss_and_gradients(
-                one, tokens, targets, model, **decoding, ignore_index=ignore_index
-            )
-            losses.append(loss)
+            with self._remembering():
+                losses.append(self.decoder_loss(tokens, targets, model, **scoring))
+                gradients = self.decoder_loss_vjp(one, tokens, targets, model, **scoring)
             for name, gradient in gradients.items():
-                norms.setdefault(name, []).append(np.sqrt(np.vdot(gradient, gradient)))
+                squares.setdefault(name, []).append(np.vdot(gradient, gradient))
             clipped = self.clip_gradients(gradients, max_norm=max_norm)["gradients"]
             # AdamW treats every element by itself, so one step does for all that have a gradient.
-            held, change = _flat(model, clipped), _flat(clipped, clipped)
             if step == 1:
-                moments = np.zeros_like(held), np.zeros_like(held)
-            after = self.adamw_step(held, change, *moments, step=step, **settings)
-            moments = after["first_moment"], after["second_moment"]
-            model |= _shaped(after["parameter"], clipped)
+                held = _flat(model, clipped)
+                moments = [np.zeros_like(held), np.zeros_like(held)]
+            after = self.adamw_step(held, _flat(clipped, clipped), *moments, step=step, **settings)
+            held, moments = after["parameter"], [after["first_moment"], after["second_moment"]]
+            model |= _shaped(held, clipped)
         return {
             "losses": np.stack(losses),
-            "gradient_norms": {name: np.stack(each) for name, each in norms.items()},
+            "gradient_norms": {name: np.sqrt(np.stack(each)) for name, each in squares.items()},
             "gradients": gradients,
             "parameters": model,
             "optimised": {name: each.size for name, each in model.items()},

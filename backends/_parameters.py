@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any, Literal, NamedTuple, TypeVar
 
 T = TypeVar("T")
@@ -47,11 +48,19 @@ def chosen(parameters: Mapping[str, T], names: Mapping[str, str]) -> dict[str, T
 
 def blocks(parameters: Mapping[str, T]) -> list[dict[str, T]]:
     """The parameters of each block of a decoder in order, without the prefix ``blocks.K.``."""
-    found: dict[int, dict[str, T]] = {}
-    for name, parameter in parameters.items():
+    return [
+        {inner: parameters[name] for inner, name in names} for names in _names(tuple(parameters))
+    ]
+
+
+@lru_cache(maxsize=64)
+def _names(parameters: tuple[str, ...]) -> list[list[tuple[str, str]]]:
+    """For each block in order, its parameters by the names that they have in it and in all."""
+    found: dict[int, list[tuple[str, str]]] = {}
+    for name in parameters:
         if name.startswith("blocks."):
             _, number, inner = name.split(".", 2)
-            found.setdefault(int(number), {})[inner] = parameter
+            found.setdefault(int(number), []).append((inner, name))
     return [found[number] for number in sorted(found)]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import os
+from itertools import count, repeat
 from pathlib import Path
 from typing import Any
 
@@ -35,9 +36,9 @@ class CurveFile:
             if not known or values.ndim != 1 or values.dtype.kind != "f":
                 continue
             self._open()
-            rows = enumerate(np.asarray(values, dtype=values.dtype.newbyteorder("=")), 1)
-            for step, value in rows:
-                self._rows.writerow((case, dtype, call, name, step, str(value)))
+            same = map(repeat, (case, dtype, call, name))
+            native = np.asarray(values, dtype=values.dtype.newbyteorder("="))
+            self._rows.writerows(zip(*same, count(1), map(str, native), strict=False))
 
     def close(self, *, keep: bool) -> None:
         """Put the file in its place, or drop it; an older one is removed where there is none."""

@@ -43,7 +43,7 @@ def question(
         elif isinstance(value, Parameters):
             arguments[name] = {key: array(item, dtype) for key, item in value.tensors.items()}
         elif isinstance(value, Decimal):
-            arguments[name] = float(_rounded((value,), dtype)[0])
+            arguments[name] = float(_rounded((value,), np.array([float(value)]), dtype)[0])
         else:
             arguments[name] = value
     return Question(
@@ -62,21 +62,20 @@ def array(tensor: Tensor, dtype: Dtype) -> np.ndarray:
     """The exact numbers of ``tensor``, each rounded once to its dtype."""
     kind = dtype if tensor.dtype == "real" else tensor.dtype
     if kind in {"float64", "float32"}:
-        found = _rounded(tensor.data, kind)
+        found = _rounded(tensor.data, tensor.doubles, kind)
     else:
         found = np.array([int(number) for number in tensor.data], dtype=kind)
     return found.reshape(tensor.shape)
 
 
-def _rounded(numbers: Sequence[Number], dtype: str) -> np.ndarray:
-    """``numbers`` rounded to nearest in ``dtype``, and once: not to a double first.
+def _rounded(numbers: Sequence[Number], doubles: np.ndarray, dtype: str) -> np.ndarray:
+    """``numbers``, and what they are as ``doubles``, in ``dtype``: rounded once, not twice.
 
     A double on the way changes the float32 only where it lies midway between two of them: any
     other lies on the same side of every midpoint as its number.
     """
-    doubles = np.fromiter(map(float, numbers), np.float64, count=len(numbers))
     if dtype == "float64":
-        return doubles
+        return doubles.copy()
     with np.errstate(all="ignore"):
         found = doubles.astype(np.float32)
         if (found == doubles).all():

@@ -12,7 +12,7 @@ import msgspec
 from conformance.answers import AnswerFile
 from conformance.dependants import with_reasons
 from conformance.harness.connection import Connection
-from conformance.model import Case, Parameters, Relations, Tensor, Values, Verdict
+from conformance.model import Case, Relations, Values, Verdict
 from conformance.model.verdicts import NOT_DIAGNOSED
 from conformance.share import Kept, Pair, Share
 from conformance.specification import Specification
@@ -139,12 +139,7 @@ def _not_diagnosed(verdict: Verdict) -> Verdict:
 
 def _size(case: Case) -> int:
     """How many numbers the questions of a case give; one where they give none."""
-    given = [value for call in case.calls.values() for value in call.given.values()]
-    tensors = [value for value in given if isinstance(value, Tensor)]
-    for value in given:
-        if isinstance(value, Parameters):
-            tensors += value.tensors.values()
-    return 1 + sum(len(tensor.data) for tensor in tensors)
+    return 1 + sum(len(tensor.data) for tensor in case.tensors())
 
 
 def _sample(planned: int) -> frozenset[int]:

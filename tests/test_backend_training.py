@@ -341,6 +341,39 @@ def test_an_overridden_layer_norm_changes_training(cls):
     assert abs(found - trained(cls(), 1)["losses"][0]) > 1e-3
 
 
+@BOTH
+def test_what_a_step_remembers_changes_no_bit_and_is_computed_once(dtype):
+    """Layer norms are normalised once for the loss, its gradient and the norm's own gradient."""
+
+    class Forgetful(NumpyBackend):
+        def _once(self, function, *arrays, **settings):
+            return function(*arrays, **settings)
+
+    class Counting(NumpyBackend):
+        norms = 0
+
+        def layer_norm(self, x, gamma, beta, *, eps):
+            self.norms += 1
+            return super().layer_norm(x, gamma, beta, eps=eps)
+
+    counting = Counting()
+    found, same = trained(counting, 4, dtype), trained(Forgetful(), 4, dtype)
+    assert found.keys() == same.keys()
+    for name, array in found.items():
+        assert array.tobytes() == same[name].tobytes(), name
+    layers = sizes_of(training(1)["parameters"]).n_layers
+    assert counting.norms == (4 + 1) * (2 * layers + 1)  # four steps, and the predictions
+
+
+def test_nothing_is_remembered_after_a_step():
+    """An array that is written to is another one, for an operation by itself."""
+    backend, x = NumpyBackend(), np.array([1.0, 2.0, 4.0])
+    trained(backend, 1)
+    before = backend.layer_norm(x, np.ones(3), np.zeros(3), eps=1e-5)
+    x[0] = -7.0
+    assert (backend.layer_norm(x, np.ones(3), np.zeros(3), eps=1e-5) != before).all()
+
+
 @pytest.mark.parametrize("cls", [NumpyBackend, TorchBackend], ids=lambda cls: cls.name)
 def test_an_absent_gradient_is_not_a_gradient_of_zero(cls):
     """A table that nothing depends on has no norm and stays as it is, though it is held; one that

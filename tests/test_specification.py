@@ -7,12 +7,13 @@ import shutil
 from decimal import Decimal
 
 import jsonschema
+import msgspec
 import pytest
 import referencing
 
 from conformance.errors import SpecificationError
 from conformance.layout import SPEC
-from conformance.model import Rejection, Relations, Tensor, Undefined, Values
+from conformance.model import Case, Rejection, Relations, Tensor, Undefined, Values
 from conformance.specification import Specification, load
 from conformance.specification.cache import digest
 from conformance.specification.documents import CaseEntry
@@ -146,6 +147,20 @@ def test_what_is_kept_is_what_was_read(lean, cache):
                for value in call.given.values() if isinstance(value, Tensor)
                for number in value.data]  # fmt: skip
     assert {type(number) for number in numbers} == {int, Decimal}
+
+
+def test_what_is_kept_of_a_case_is_what_its_numbers_give(lean, cache):
+    """Doubles and digests come from the cache, those of a changed case from its own numbers."""
+    load(lean)
+    for case in load(lean).cases.values():
+        plain = msgspec.msgpack.decode(msgspec.msgpack.encode(case), type=Case)
+        assert case.__dict__["question_digest"] == plain.question_digest
+        for kept, tensor in zip(case.tensors(), plain.tensors(), strict=True):
+            assert kept.doubles.tolist() == [float(number) for number in tensor.data]
+            twice = msgspec.structs.replace(kept, data=tuple(2 * number for number in kept.data))
+            assert twice.doubles.tolist() == [2 * float(number) for number in kept.data]
+        other = msgspec.structs.replace(case, dtypes=("float16",))
+        assert other.question_digest != case.question_digest
 
 
 def test_the_specification_of_the_kit_can_be_kept(specification, cache):

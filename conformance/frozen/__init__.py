@@ -11,7 +11,6 @@ from conformance.frozen.files import (
     FrozenTensor,
     dotted,
     join_key,
-    question_digest,
     read_family,
     split_key,
 )
@@ -28,7 +27,6 @@ __all__ = [
     "Truth",
     "dotted",
     "join_key",
-    "question_digest",
     "read_family",
     "split_key",
     "thaw",

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 from pathlib import Path
 from typing import Literal
 
 import msgspec
 
 from conformance.errors import Problem, SpecificationError
-from conformance.model import Case
 
 FORMAT = "conformance-truth/1"
 
@@ -23,6 +21,11 @@ class FrozenTensor(msgspec.Struct, frozen=True, omit_defaults=True):
     shape: tuple[int, ...]
     data: tuple[str, ...]
     dtype: Literal["real", "int64", "uint64"] = "real"
+
+    @property
+    def free(self) -> bool:
+        """Whether there are no values, though there is room for some."""
+        return not self.data and 0 not in self.shape
 
 
 class FrozenCase(msgspec.Struct, frozen=True):
@@ -61,12 +64,6 @@ def read_family(path: Path) -> FrozenFamily:
             [Problem(f"{path.parent.parent.name}/truth/{path.name}", 0, "", message)]
         )
     return family
-
-
-def question_digest(case: Case) -> str:
-    """A digest of everything a case asks, and of nothing that it only says."""
-    asked = msgspec.json.encode([case.operation, case.mode, case.calls, case.dtypes])
-    return hashlib.sha256(asked).hexdigest()[:16]
 
 
 def join_key(call: str, output: str) -> str:

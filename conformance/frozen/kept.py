@@ -13,9 +13,7 @@ import numpy as np
 
 from conformance.frozen.files import (
     FrozenFamily,
-    FrozenTensor,
     join_key,
-    question_digest,
     split_key,
 )
 from conformance.frozen.proven import CaseTruth, Proven, thaw
@@ -29,12 +27,23 @@ _MOST = 64
 
 
 class _Output(msgspec.Struct, frozen=True):
-    """The parts of a Proven; arrays are the bytes of doubles, row-major."""
+    """A FrozenTensor whose decimals are decoded when they are asked for, and what it gives.
 
-    frozen: FrozenTensor
+    Arrays are the bytes of doubles, row-major.
+    """
+
+    shape: tuple[int, ...]
+    dtype: str
+    free: bool
+    encoded: msgspec.Raw
     high: bytes
     low: bytes
     bounds: dict[str, bytes]
+
+    @property
+    def data(self) -> tuple[str, ...]:
+        """The decimals."""
+        return msgspec.msgpack.decode(self.encoded, type=tuple[str, ...])
 
 
 class _Case(msgspec.Struct, frozen=True):
@@ -64,7 +73,7 @@ class KeptTruth(Truth):
         if encoded is None:
             return super()._found(case)
         kept = msgspec.msgpack.decode(encoded, type=_Case)
-        if kept.digest != question_digest(case) or not set(case.dtypes) <= set(kept.dtypes):
+        if kept.digest != case.question_digest or not set(case.dtypes) <= set(kept.dtypes):
             return super()._found(case)  # which says what is wrong
         return {split_key(key): _proven(output) for key, output in kept.outputs.items()}
 
@@ -88,7 +97,10 @@ def _encoded(family: FrozenFamily) -> dict[str, msgspec.Raw]:
         with contextlib.suppress(ArithmeticError, LookupError, ValueError):
             outputs = {
                 join_key(*key): _Output(
-                    frozen.values[join_key(*key)],
+                    proven.shape,
+                    proven.dtype,
+                    proven.free,
+                    msgspec.Raw(msgspec.msgpack.encode(frozen.values[join_key(*key)].data)),
                     proven.high.tobytes(),
                     proven.low.tobytes(),
                     {dtype: bound.tobytes() for dtype, bound in proven.bounds.items()},
@@ -101,9 +113,9 @@ def _encoded(family: FrozenFamily) -> dict[str, msgspec.Raw]:
 
 
 def _proven(kept: _Output) -> Proven:
-    shape = kept.frozen.shape
+    shape = kept.shape
     return Proven(
-        kept.frozen,
+        kept,
         _array(kept.high, shape),
         {dtype: _array(bound, shape) for dtype, bound in kept.bounds.items()},
         _array(kept.low, shape),

@@ -6,10 +6,27 @@ import math
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from functools import cached_property
+from typing import Protocol
 
 import numpy as np
 
 from conformance.frozen.files import FrozenCase, FrozenTensor, split_key
+
+
+class Decimals(Protocol):
+    """A FrozenTensor, or what stands for one until its decimals are asked for."""
+
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+
+    @property
+    def dtype(self) -> str: ...
+
+    @property
+    def free(self) -> bool: ...
+
+    @property
+    def data(self) -> tuple[str, ...]: ...
 
 
 class Proven:
@@ -21,7 +38,7 @@ class Proven:
 
     def __init__(
         self,
-        frozen: FrozenTensor,
+        frozen: Decimals,
         high: np.ndarray,
         bounds: Mapping[str, np.ndarray],
         low: np.ndarray | None = None,
@@ -32,10 +49,10 @@ class Proven:
         """
         self.shape = frozen.shape
         self.dtype = frozen.dtype
-        self.free = is_free(frozen)
+        self.free = frozen.free
         self.high = high
         self.bounds = bounds
-        self._decimals = frozen.data
+        self._frozen = frozen
         self._low = low
 
     @cached_property
@@ -43,13 +60,13 @@ class Proven:
         """The decimals, as an array of texts."""
         if self.free:
             return np.full(self.shape, "free", dtype=object)
-        return np.array(self._decimals, dtype=object).reshape(self.shape)
+        return np.array(self._frozen.data, dtype=object).reshape(self.shape)
 
     @property
     def low(self) -> np.ndarray:
         """What the values are beyond ``high``, as doubles."""
         if self._low is None:
-            pairs = zip(self._decimals, self.high.reshape(-1).tolist(), strict=not self.free)
+            pairs = zip(self._frozen.data, self.high.reshape(-1).tolist(), strict=not self.free)
             beyond = [float(Decimal(text) - Decimal(high)) for text, high in pairs]
             self._low = np.zeros(self.shape) if self.free else doubles(beyond, self.shape)
         return self._low
@@ -58,7 +75,7 @@ class Proven:
         """How far ``got``, of the same shape, is from the values, to far below one ulp."""
         if self.dtype == "real":
             return np.asarray(np.abs((got.astype(np.float64) - self.high) - self.low))
-        pairs = zip(got.reshape(-1).tolist(), self._decimals, strict=True)
+        pairs = zip(got.reshape(-1).tolist(), self._frozen.data, strict=True)
         return doubles([abs(int(number) - int(text)) for number, text in pairs], self.shape)
 
 
@@ -71,7 +88,7 @@ def thaw_output(frozen: FrozenTensor, bounds: Mapping[str, Sequence[float | None
 
     Raises ValueError where their sizes differ, or where a value is no number.
     """
-    if is_free(frozen):
+    if frozen.free:
         nothing = np.zeros(frozen.shape)
         return Proven(frozen, nothing, dict.fromkeys(bounds, nothing))
     return Proven(
@@ -95,11 +112,6 @@ def thaw(frozen: FrozenCase) -> dict[tuple[str, str], Proven]:
         )
         for key, tensor in frozen.values.items()
     }
-
-
-def is_free(frozen: FrozenTensor) -> bool:
-    """Whether there are no values, though there is room for some."""
-    return not frozen.data and 0 not in frozen.shape
 
 
 def doubles(numbers: Sequence[float], shape: tuple[int, ...]) -> np.ndarray:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from conformance.errors import Problem, SpecificationError
-from conformance.frozen.files import FrozenFamily, question_digest, read_family
+from conformance.frozen.files import FrozenFamily, read_family
 from conformance.frozen.proven import CaseTruth, thaw
 from conformance.model import Case
 
@@ -44,7 +44,7 @@ class Truth:
         frozen = self.family(case.family).cases.get(case.id)
         if frozen is None:
             raise _stale(case, "no truth is frozen for this case")
-        if frozen.digest != question_digest(case):
+        if frozen.digest != case.question_digest:
             raise _stale(case, "what it asks has changed since its truth was frozen")
         if not set(case.dtypes) <= frozen.bounds.keys():
             raise _stale(case, "its frozen bounds are of other dtypes")

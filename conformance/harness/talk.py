@@ -17,6 +17,9 @@ from conformance.model import Answer, Question
 #: How often it is seen whether a child lives that says nothing: a fork may hold its pipe open.
 _GLANCE = 0.2
 
+#: How much is read at once: what a pipe holds. Room for more would be mapped, and unmapped, anew.
+_CHUNK = 64 * 1024
+
 #: How much of a line that is no message is shown, in bytes.
 _SHOWN = 80
 
@@ -116,7 +119,7 @@ class Talk:
             if size > protocol.LARGEST:
                 raise Garbage(f"a line of more than {protocol.LARGEST} bytes")
             self._await(wait_readable, self.child.answers, deadline)
-            chunk = os.read(self.child.answers, 1 << 20)
+            chunk = os.read(self.child.answers, _CHUNK)
             if not chunk:
                 raise Gone
             parts.append(chunk)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Iterator
 from decimal import Decimal
+from functools import cached_property
 
 import msgspec
 
@@ -53,7 +56,7 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
         return tuple(names)
 
 
-class Case(msgspec.Struct, frozen=True, kw_only=True):
+class Case(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """One fixture. A case with a single call names it ``""``.
 
     ``free`` says why its values are not determined, or not to within a bound: its relations alone
@@ -80,6 +83,21 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
     def family(self) -> str:
         """The folder under ``spec/cases``, which is the first part of the id."""
         return self.id.partition("/")[0]
+
+    @cached_property
+    def question_digest(self) -> str:
+        """A digest of everything the case asks, and of nothing that it only says."""
+        asked = msgspec.json.encode([self.operation, self.mode, self.calls, self.dtypes])
+        return hashlib.sha256(asked).hexdigest()[:16]
+
+    def tensors(self) -> Iterator[Tensor]:
+        """Every tensor of its calls, given or upstream."""
+        for call in self.calls.values():
+            for value in (*call.given.values(), *call.upstream.values()):
+                if isinstance(value, Tensor):
+                    yield value
+                elif isinstance(value, Parameters):
+                    yield from value.tensors.values()
 
 
 class Fact(msgspec.Struct, frozen=True, kw_only=True):

@@ -3,20 +3,30 @@
 from __future__ import annotations
 
 from decimal import Decimal
+from functools import cached_property
 from typing import Literal, TypeAlias
 
 import msgspec
+import numpy as np
 
 TensorDtype = Literal["real", "float64", "float32", "int64", "int32", "bool"]
 Number: TypeAlias = int | Decimal
 
 
-class Tensor(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+class Tensor(msgspec.Struct, frozen=True, kw_only=True, tag=True, dict=True):
     """Exact numbers with a shape, row-major. ``dtype`` ``real`` means the run's dtype."""
 
     shape: tuple[int, ...]
     data: tuple[Number, ...]
     dtype: TensorDtype = "real"
+
+    @cached_property
+    def doubles(self) -> np.ndarray:
+        """The numbers rounded to nearest doubles, ``[n]``; nobody may write into them.
+
+        Raises OverflowError for a whole number beyond the largest.
+        """
+        return np.fromiter(map(float, self.data), np.float64, count=len(self.data))
 
 
 class FromOutput(msgspec.Struct, frozen=True, kw_only=True, tag=True):

@@ -6,6 +6,7 @@ true, is a relation a theorem) is the work of ``conformance.truth``.
 
 from __future__ import annotations
 
+import contextlib
 import fnmatch
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -15,7 +16,7 @@ import msgspec
 from conformance.layout import SPEC
 from conformance.model import Case, Clause, Erratum, Fact, Operation
 from conformance.specification import cache
-from conformance.specification.kept import Kept, KeptCases
+from conformance.specification.kept import Kept, KeptCase, KeptCases
 
 __all__ = ["Specification", "load"]
 
@@ -56,9 +57,12 @@ def load(root: Path = SPEC) -> Specification:
         return Specification(**parts | {"root": str(root), "cases": KeptCases(kept.cases)})
     from conformance.specification.files import load_specification  # and with it PyYAML
 
-    specification = Specification(root=str(root), **load_specification(root))
-    cache.write(key, specification)
-    return specification
+    parts = load_specification(root)
+    # MessagePack has no whole numbers beyond 64 bits; those are read every time.
+    with contextlib.suppress(OverflowError):
+        cases = {case_id: KeptCase.of(case) for case_id, case in parts["cases"].items()}
+        cache.write(key, Kept(**parts | {"cases": cases}))
+    return Specification(root=str(root), **parts)
 
 
 def _matches(case_id: str, pattern: str) -> bool:

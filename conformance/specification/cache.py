@@ -76,13 +76,12 @@ def read(key: str, kind: type[Typed], room: str = _ROOM) -> Typed | None:
 
 
 def write(key: str, value: msgspec.Struct, room: str = _ROOM, most: int = _MOST) -> None:
-    """Keep ``value`` under ``key``, if the folder can be written.
+    """Keep ``value`` under ``key``, if the folder can be written. Raises what encoding raises.
 
     Of more than ``most`` in the room, those least recently written go.
     """
     path = _path(room, key)
-    # OverflowError: MessagePack has no whole numbers beyond 64 bits; those are read every time.
-    with contextlib.suppress(OSError, OverflowError):
+    with contextlib.suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
         data = msgspec.msgpack.encode(value)
         beside = path.with_name(f"{path.name}.{os.urandom(4).hex()}")

@@ -6,21 +6,50 @@ Cases are nine tenths of what is kept, and a command that shows one of them pays
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from typing import Self
 
 import msgspec
+import numpy as np
 
-from conformance.model import Case, Clause, Erratum, Fact, Operation
+from conformance.model import Case, Clause, Erratum, Fact, Operation, Tensor
 
-__all__ = ["Kept", "KeptCases"]
+__all__ = ["Kept", "KeptCase", "KeptCases"]
+
+
+class KeptCase(msgspec.Struct, frozen=True):
+    """A case as the bytes it was encoded to, and what is slow to find of it.
+
+    ``doubles`` are those of its real tensors, one after the other, as bytes.
+    """
+
+    encoded: msgspec.Raw
+    question_digest: str
+    doubles: bytes
+
+    @classmethod
+    def of(cls, case: Case) -> Self:
+        """What is kept of ``case``. Raises OverflowError where it can't be."""
+        doubles = b"".join(tensor.doubles.tobytes() for tensor in _real(case))
+        return cls(msgspec.Raw(msgspec.msgpack.encode(case)), case.question_digest, doubles)
+
+    def case(self) -> Case:
+        """The case again."""
+        case = msgspec.msgpack.decode(self.encoded, type=Case)
+        case.__dict__["question_digest"] = self.question_digest
+        doubles, start = np.frombuffer(self.doubles, np.float64), 0
+        for tensor in _real(case):
+            end = start + len(tensor.data)
+            tensor.__dict__["doubles"] = doubles[start:end]
+            start = end
+        return case
 
 
 class Kept(msgspec.Struct, frozen=True, kw_only=True):
-    """What lies in the cache: a Specification, its cases as the bytes they were encoded to."""
+    """What lies in the cache: a Specification without its root."""
 
-    root: str
     operations: dict[str, Operation]
     clauses: dict[str, Clause]
-    cases: dict[str, msgspec.Raw]
+    cases: dict[str, KeptCase]
     facts: dict[str, Fact]
     errata: dict[str, Erratum]
     retired: dict[str, str]
@@ -29,21 +58,25 @@ class Kept(msgspec.Struct, frozen=True, kw_only=True):
 class KeptCases(Mapping[str, Case]):
     """Cases by id, in the order of the files; equal to a dict of the same cases."""
 
-    def __init__(self, encoded: Mapping[str, msgspec.Raw]) -> None:
-        self._encoded = encoded
+    def __init__(self, kept: Mapping[str, KeptCase]) -> None:
+        self._kept = kept
         self._decoded: dict[str, Case] = {}
 
     def __getitem__(self, case_id: str) -> Case:
         if case_id not in self._decoded:
-            encoded = self._encoded[case_id]
-            self._decoded[case_id] = msgspec.msgpack.decode(encoded, type=Case)
+            self._decoded[case_id] = self._kept[case_id].case()
         return self._decoded[case_id]
 
     def __contains__(self, case_id: object) -> bool:
-        return case_id in self._encoded
+        return case_id in self._kept
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._encoded)
+        return iter(self._kept)
 
     def __len__(self) -> int:
-        return len(self._encoded)
+        return len(self._kept)
+
+
+def _real(case: Case) -> Iterator[Tensor]:
+    """The tensors that are asked as floating-point numbers."""
+    return (tensor for tensor in case.tensors() if tensor.dtype in {"real", "float64", "float32"})

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from conformance.errors import Rejected
-from conformance.frozen import CaseTruth, FrozenCase, FrozenTensor, join_key, question_digest
+from conformance.frozen import CaseTruth, FrozenCase, FrozenTensor, join_key
 from conformance.model import Case, Relations
 from conformance.precision import Dtype
 from conformance.relations import measure
@@ -39,7 +39,7 @@ def freeze(case: Case, results: Results) -> FrozenCase:
         join_key(*key): FrozenTensor(node.shape, (), dtype_of(node))
         for key, node in results.items()
     }
-    return FrozenCase(question_digest(case), values, {dtype: {} for dtype in case.dtypes})
+    return FrozenCase(case.question_digest, values, {dtype: {} for dtype in case.dtypes})
 
 
 def problems(case: Case, truth: CaseTruth, results: Results) -> list[str]:

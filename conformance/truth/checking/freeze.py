@@ -25,7 +25,6 @@ from conformance.frozen import (
     FrozenCase,
     FrozenTensor,
     join_key,
-    question_digest,
     thaw,
 )
 from conformance.model import Case, Operation, Rejection, Relations, Undefined, Values
@@ -208,7 +207,7 @@ def freeze_case(case: Case, proof: Proof) -> FrozenCase:
         }
         for dtype, by_key in proof.bounds.items()
     }
-    return FrozenCase(question_digest(case), values, bounds)
+    return FrozenCase(case.question_digest, values, bounds)
 
 
 def _text(value: Any) -> str:
