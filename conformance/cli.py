@@ -141,7 +141,7 @@ def run(
         for each in children.values():
             for child in each:
                 child.end()
-    terminal.show_reports(reports, out)
+    terminal.show_reports(reports, names, out)
     if any(report.run < report.planned for report in reports):
         terminal.say_interrupted(reports)
         return INTERRUPTED

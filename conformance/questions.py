@@ -62,7 +62,7 @@ def array(tensor: Tensor, dtype: Dtype) -> np.ndarray:
     """The exact numbers of ``tensor``, each rounded once to its dtype."""
     kind = dtype if tensor.dtype == "real" else tensor.dtype
     if kind in {"float64", "float32"}:
-        found = _rounded(tensor.data, tensor.doubles, kind)
+        found = _rounded(tensor.data, np.frombuffer(tensor.doubles, np.float64), kind)
     else:
         found = np.array([int(number) for number in tensor.data], dtype=kind)
     return found.reshape(tensor.shape)

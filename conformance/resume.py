@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+import msgspec
+
 from conformance.answers import read_answers
 from conformance.errors import ConformanceError, UsageError
 from conformance.model import Answer, Report
@@ -33,7 +35,10 @@ def kept(plan: Report, folder: Path, pairs: Sequence[Pair]) -> dict[int, Kept]:
         raise UsageError(f"{path} can't be gone on from: {error.what}", _HINT) from None
     for what in ("kit", "specification", "backend", "selection", "dtypes", "planned"):
         if getattr(earlier, what) != getattr(plan, what):
-            raise UsageError(f"{path} can't be gone on from: it has another {what}", _HINT)
+            same = msgspec.structs.replace(earlier.backend, source=plan.backend.source)
+            edited = what == "backend" and same == plan.backend
+            why = "the adapter has changed since" if edited else f"it has another {what}"
+            raise UsageError(f"{path} can't be gone on from: {why}", _HINT)
     answers = _answers(folder / f"{file_name(name)}.answers.msgpack")
     judged = [(verdict.case, verdict.dtype) for verdict in earlier.verdicts]
     places = {(case.id, dtype): position for position, (case, dtype) in enumerate(pairs)}

@@ -37,9 +37,9 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
 
     ``timeout`` is per question in seconds, ``memory`` per child in MiB. ``jobs`` is how many
     children are asked side by side: the operations of a named backend are dealt out to so many.
-    ``in_process`` asks backends in this process, for debuggers. ``published`` writes Markdown
-    alone, without what changes from run to run; ``resume`` goes on from the partial reports in the
-    folder.
+    ``in_process`` asks backends in this process, for debuggers, with none of these. ``published``
+    writes Markdown alone, without what changes from run to run; ``resume`` goes on from the partial
+    reports in the folder.
     """
 
     timeout: float = 60.0
@@ -87,8 +87,8 @@ def run(
             f"known: {', '.join(DTYPES)}",
         )
     how = options or Options()
-    if how.in_process and how.memory is not None:
-        raise UsageError("memory is limited in a child alone", "leave out --memory or --in-process")
+    if how.in_process:
+        _refuse_limits(how)
     folder = None if out is None else Path(out)
     with ExitStack() as stack:
         for child in chain.from_iterable((spawned or {}).values()):
@@ -263,6 +263,14 @@ def _reported(run: _Run) -> Report:
     for task in run.tasks:
         task()
     return run.report()
+
+
+def _refuse_limits(how: Options) -> None:
+    """What is asked in this process can't be ended by it, and has nothing beside it."""
+    for name in ("timeout", "memory", "jobs"):
+        if getattr(how, name) != getattr(Options(), name):
+            hint = f"leave out --{name} or --in-process"
+            raise UsageError(f"--{name} is for children, and in this process there are none", hint)
 
 
 def _refuse_equal_names(backends: Sequence[Connection]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -68,10 +69,13 @@ def say_interrupted(reports: Sequence[Report]) -> None:
     click.echo(f"interrupted: {names} partial; the same command with --resume goes on", err=True)
 
 
-def show_reports(reports: Sequence[Report], out: Path) -> None:
-    """The summary of every report, root causes first, and where the reports are."""
-    for report in reports:
-        for line in summary_lines(report):
+def show_reports(reports: Sequence[Report], names: Sequence[str], out: Path) -> None:
+    """The summary of every report, root causes first, and where the reports are.
+
+    ``names`` are those that the backends were asked by.
+    """
+    for report, name in zip(reports, names, strict=True):
+        for line in summary_lines(report, shlex.quote(name)):
             click.echo(line)
         click.echo("")
     click.echo(f"Reports: {out / 'README.md'}")

@@ -281,6 +281,22 @@ def test_a_report_of_something_else_is_not_gone_on_from(resume, field, value):
     )
 
 
+def test_a_report_of_an_adapter_that_was_edited_is_not_gone_on_from(monkeypatch, capsys, tmp_path):
+    """Half of the verdicts would be those of another file."""
+    adapter, folder = tmp_path / "mine.py", tmp_path / "out"
+    adapter.write_text("from conformance.backends.numpy import NumpyBackend as N\n")
+    with adapter.open("a") as file:
+        file.write("class Mine(N):\n    pass\n")
+    asked = (str(adapter), "--select", "gelu/pair")
+    assert running.command(monkeypatch, capsys, folder, *asked).code == 0
+    assert running.command(monkeypatch, capsys, folder, *asked, "--resume").code == 0
+    with adapter.open("a") as file:
+        file.write("# a word more\n")
+    told = running.command(monkeypatch, capsys, folder, *asked, "--resume")
+    assert told.code == 2
+    assert "can't be gone on from: the adapter has changed since\n" in told.err
+
+
 @pytest.mark.parametrize(
     ("field", "options"),
     [("selection", ("--select", "gelu/far")), ("dtypes", ("--dtype", "float64"))],

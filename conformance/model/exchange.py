@@ -61,7 +61,7 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Description(msgspec.Struct, frozen=True, kw_only=True):
-    """What a backend says of itself."""
+    """What a backend says of itself; ``source`` is a digest of the file it was loaded from."""
 
     name: str
     language: str = "Python"
@@ -69,6 +69,7 @@ class Description(msgspec.Struct, frozen=True, kw_only=True):
     device: str = "cpu"
     dtypes: tuple[str, ...] = ("float64", "float32")
     operations: tuple[str, ...] = ()
+    source: str = ""
 
 
 @runtime_checkable

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from array import array
 from decimal import Decimal
 from functools import cached_property
 from typing import Literal, TypeAlias
 
 import msgspec
-import numpy as np
 
 TensorDtype = Literal["real", "float64", "float32", "int64", "int32", "bool"]
 Number: TypeAlias = int | Decimal
@@ -21,12 +21,12 @@ class Tensor(msgspec.Struct, frozen=True, kw_only=True, tag=True, dict=True):
     dtype: TensorDtype = "real"
 
     @cached_property
-    def doubles(self) -> np.ndarray:
-        """The numbers rounded to nearest doubles, ``[n]``; nobody may write into them.
+    def doubles(self) -> bytes:
+        """The numbers rounded to nearest doubles, as bytes.
 
         Raises OverflowError for a whole number beyond the largest.
         """
-        return np.fromiter(map(float, self.data), np.float64, count=len(self.data))
+        return array("d", map(float, self.data)).tobytes()
 
 
 class FromOutput(msgspec.Struct, frozen=True, kw_only=True, tag=True):

@@ -114,6 +114,7 @@ def _header(report: Report, *, published: bool) -> Iterator[tuple[str, str]]:
     if published:
         yield "kit", escape(report.kit.get("version", ""))
     else:
+        yield "source", escape(report.backend.source or "unknown")
         yield "kit", escape(_pairs(report.kit))
         yield from ((escape(key), escape(value)) for key, value in report.environment.items())
 

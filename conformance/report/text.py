@@ -158,8 +158,11 @@ def totals_text(report: Report) -> str:
     return f"{told} of {len(report.verdicts)}{cut}"
 
 
-def summary_lines(report: Report) -> tuple[str, ...]:
-    """A report in about twenty lines: totals, then what to mend, root causes first."""
+def summary_lines(report: Report, asked: str = "BACKEND") -> tuple[str, ...]:
+    """A report in about twenty lines: totals, then what to mend, root causes first.
+
+    ``asked`` is what the backend is called on the command line.
+    """
     verdicts = report.verdicts
     lines = [f"{report.backend.name}: {totals_text(report)}"]
     if largest := worst(verdict for verdict in verdicts if verdict.verdict == "pass"):
@@ -172,7 +175,7 @@ def summary_lines(report: Report) -> tuple[str, ...]:
         lines.append(f"rejected with another kind than specified: {_by_operation(other)}")
     if all(verdict.verdict in UNJUDGED for verdict in verdicts):
         lines.append("nothing received a verdict")
-    told = cause_lines(report)
+    told = cause_lines(report, asked)
     return (*visible("\n".join(lines)).split("\n"), *(("", *told) if told else ()))
 
 
@@ -182,7 +185,7 @@ def _near_names(unsupported: Iterable[Verdict]) -> set[str]:
     return {message for message in messages if "; there is " in message}
 
 
-def cause_lines(report: Report) -> tuple[str, ...]:
+def cause_lines(report: Report, asked: str = "BACKEND") -> tuple[str, ...]:
     """What to mend: the largest group first, dependants last; empty where all pass."""
     causes = root_causes(report.verdicts)
     if not causes.failures:
@@ -199,7 +202,7 @@ def cause_lines(report: Report) -> tuple[str, ...]:
         told = _by_operation(causes.dependants)
         lines.append(f"dependants: {told}; mend {', '.join(reasons)} first")
     if causes.roots:
-        lines.append(f"next: conformance explain {causes.roots[0].worst.case} --backend BACKEND")
+        lines.append(f"next: conformance explain {causes.roots[0].worst.case} --backend {asked}")
     return tuple(visible("\n".join(lines)).split("\n"))
 
 
