@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from threading import Event
@@ -28,7 +29,8 @@ from conformance.specification import Specification
 from conformance.specification import load as load_specification
 from conformance.support import hold_to_support
 
-#: Called with the name of the backend, how many cases are judged, and how many are planned.
+#: Called with the name of the backend, how many cases are judged, and how many are planned; then,
+#: where any failed, with ``NAME, mistakes``, into how many failures it was looked, and of how many.
 Progress = Callable[[str, int, int], None]
 
 
@@ -228,11 +230,13 @@ class _Run:
         self._session = Session(
             connections, plan.pairs, plan.spec, answers, plan.stop, plan.interrupted
         )
-        self.tasks = self._session.tasks(kept, lambda done, planned: progress(name, done, planned))
+        self.tasks = self._session.tasks(kept, partial(progress, name))
+        self._looking = partial(progress, f"{name}, mistakes")
 
     def report(self) -> Report:
         """The report, when all tasks are done."""
-        return self._plan.report(self._backend, hold_to_support(self._session.verdicts()))
+        verdicts = self._session.verdicts(self._looking)
+        return self._plan.report(self._backend, hold_to_support(verdicts))
 
 
 def _run_all(

@@ -20,7 +20,8 @@ from conformance.specification import Specification
 #: How many judged cases are asked again at the end of a run, in reverse, for the same bits.
 REPEATED = 24
 
-#: Called with how many cases are judged, and how many are planned.
+#: Called with how many are done, of cases that are judged or failures that are looked into, and
+#: with how many there are.
 Progress = Callable[[int, int], None]
 
 
@@ -84,7 +85,7 @@ class Session:
             hands.values(), key=lambda hand: -sum(_size(self.planned[each][0]) for each in hand)
         )
 
-    def verdicts(self) -> tuple[Verdict, ...]:
+    def verdicts(self, progress: Progress = lambda _done, _planned: None) -> tuple[Verdict, ...]:
         """The verdicts in the order planned, diagnosed where any failed; once for each session.
 
         Fewer than planned come back where the run was stopped, or interrupted from the keyboard,
@@ -95,14 +96,14 @@ class Session:
             # Without the sample a run is not done, though all of its cases were judged.
             found.pop(len(self.planned) - 1, None)
         try:
-            judged = self._diagnosed(found)
+            judged = self._diagnosed(found, progress)
         except KeyboardInterrupt:  # what was judged is kept, and goes on to be diagnosed
             self.stop.set()
             found.pop(len(self.planned) - 1, None)
             judged = tuple(_not_diagnosed(found[position]) for position in sorted(found))
         return with_reasons(judged, self.spec.operations)
 
-    def _diagnosed(self, found: Mapping[int, Verdict]) -> tuple[Verdict, ...]:
+    def _diagnosed(self, found: Mapping[int, Verdict], progress: Progress) -> tuple[Verdict, ...]:
         verdicts = [found[position] for position in sorted(found)]
         noted = sorted(
             (position, share, failure)
@@ -128,7 +129,7 @@ class Session:
             )
             for position, share, failure in noted
         ]
-        return tuple(diagnose(told, verdicts, self.spec.operations, specification=self.spec))
+        return tuple(diagnose(told, verdicts, self.spec.operations, progress, self.spec))
 
 
 def _not_diagnosed(verdict: Verdict) -> Verdict:

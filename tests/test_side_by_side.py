@@ -122,8 +122,11 @@ def test_a_partial_report_with_gaps_is_gone_on_from(tmp_path, jobs):
         select=SELECT,
         out=tmp_path,
         options=Options(jobs=jobs, resume=True),
-        progress=lambda _name, done, planned: seen.append((done, planned)),
+        progress=lambda name, done, planned: seen.append((name, done, planned)),
     )
     assert resumed == whole
-    planned = whole[0].planned
-    assert seen == [(done, planned) for done in range(report["run"] + 1, planned + 1)]
+    planned, name = whole[0].planned, whole[0].backend.name
+    judged = [(name, done, planned) for done in range(report["run"] + 1, planned + 1)]
+    fails = whole[0].totals["fail"]
+    looked = [(f"{name}, mistakes", done, fails) for done in range(1, fails + 1)]
+    assert seen == judged + looked
