@@ -44,6 +44,19 @@ def _number(value: float) -> float:
     return value
 
 
+_timeout_option = click.option(
+    "--timeout",
+    type=click.FloatRange(min=0, min_open=True),
+    callback=lambda _context, _option, value: _number(value),
+    default=60.0,
+    show_default=True,
+    help="Seconds a question.",
+)
+
+#: More children than there are operations would have nothing to do.
+_MOST_JOBS = 32
+
+
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(__version__, prog_name="conformance")
 def cli() -> None:
@@ -73,18 +86,11 @@ def cli() -> None:
     show_default=True,
     help="Folder for the reports.",
 )
-@click.option(
-    "--timeout",
-    type=click.FloatRange(min=0, min_open=True),
-    callback=lambda _context, _option, value: _number(value),
-    default=60.0,
-    show_default=True,
-    help="Seconds a question.",
-)
+@_timeout_option
 @click.option("--memory", type=click.IntRange(min=1), metavar="MIB", help="Limit of each child.")
 @click.option(
     "--jobs",
-    type=click.IntRange(min=1),
+    type=click.IntRange(min=1, max=_MOST_JOBS),
     default=1,
     show_default=True,
     help="Children side by side.",
@@ -185,6 +191,7 @@ def show(case: str, spec: Path) -> None:
 @cli.command()
 @click.argument("case")
 @click.option("--backend", metavar="BACKEND", help="Show its answer beside.")
+@_timeout_option
 @click.option("--reproducer", is_flag=True, help="Print a file that needs only NumPy instead.")
 @click.option(
     "--dtype",
@@ -193,7 +200,12 @@ def show(case: str, spec: Path) -> None:
 )
 @_spec_option
 def explain(
-    case: str, backend: str | None, reproducer: bool, dtype: Dtype | None, spec: Path
+    case: str,
+    backend: str | None,
+    timeout: float,
+    reproducer: bool,
+    dtype: Dtype | None,
+    spec: Path,
 ) -> None:
     """Explain CASE: its derivation, an answer beside it, what each known mistake would give."""
     if dtype and not reproducer:
@@ -216,7 +228,7 @@ def explain(
     from conformance.runner import Options, connect
 
     with ExitStack() as stack:
-        connection = connect(backend, Options(), {}, stack)[0] if backend else None
+        connection = connect(backend, Options(timeout=timeout), {}, stack)[0] if backend else None
         for line in lines(case, specification, connection):
             click.echo(line)
 

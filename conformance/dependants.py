@@ -29,8 +29,8 @@ def with_reasons(
 ) -> tuple[Verdict, ...]:
     """``verdicts``, where what broke is ``because`` of the deepest operation that broke so too.
 
-    A crash follows from a crash, a timeout from a timeout, a refusal of valid arguments from a
-    refusal, in the same dtype.
+    A crash follows from a crash, a timeout from a timeout, an error from an error, a refusal of
+    valid arguments from a refusal, in the same dtype.
     """
     broken = {(each.operation, each.dtype, _broke(each)) for each in verdicts if _broke(each)}
     if not broken:
@@ -48,6 +48,6 @@ def with_reasons(
 
 def _broke(verdict: Verdict) -> str:
     """How a backend came to no numbers; empty where it came to some, or was right to have none."""
-    if verdict.verdict in {"crash", "timeout"}:
+    if verdict.verdict in {"crash", "timeout", "error"}:
         return verdict.verdict
     return REFUSED if verdict.verdict == "fail" and verdict.message.startswith(REFUSED) else ""

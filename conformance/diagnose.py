@@ -235,7 +235,8 @@ def _with_because(
     """The verdict with the deepest operation that fails and that this one is composed of.
 
     A failure with a diagnosis of its own is not blamed on an operation whose failures have none in
-    common with it, unless passing cases speak against that diagnosis (``weak``).
+    common with it, unless passing cases speak against that diagnosis (``weak``); and values are not
+    blamed on gradients, but for those of a training.
     """
     if verdict.verdict != "fail" or verdict.operation not in operations:
         return verdict
@@ -248,6 +249,7 @@ def _with_because(
             and other.verdict == "fail"
             and other.dtype == verdict.dtype
             and other.ratio is not None
+            and (other.mode == "evaluate" or verdict.mode == "vjp" or verdict.operation == "train")
         ]
         theirs = {item.fault for other in causes for item in other.diagnosis or ()}
         if causes and (own <= weak or own & theirs):

@@ -27,7 +27,7 @@ from conformance.session import Session
 from conformance.share import Kept
 from conformance.specification import Specification
 from conformance.specification import load as load_specification
-from conformance.support import hold_to_support
+from conformance.support import hold_to_support, near_names
 
 #: Called with the name of the backend, how many cases are judged, and how many are planned; then,
 #: where any failed, with ``NAME, mistakes``, into how many failures it was looked, and of how many.
@@ -203,6 +203,7 @@ class _Plan:
             backend=msgspec.structs.replace(description, name=backend.name, operations=known),
             environment=self.environment,
             selection=self.patterns,
+            notes=near_names(description.operations, self.spec.operations),
             dtypes=self.dtypes,
             planned=len(self.pairs),
             run=len(verdicts),

@@ -6,7 +6,7 @@ others, picks its questions. Those verdicts are failures.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import msgspec
 
@@ -27,6 +27,26 @@ def hold_to_support(verdicts: Sequence[Verdict]) -> list[Verdict]:
         else verdict
         for verdict in verdicts
     ]
+
+
+def near_names(methods: Iterable[str], operations: Iterable[str]) -> tuple[str, ...]:
+    """A line for each of ``methods`` that is no operation, but nearly has the name of one.
+
+    It is never called, and what is judged in its place may be inherited.
+    """
+    from difflib import get_close_matches
+
+    known = tuple(operations)
+    near = {
+        name: get_close_matches(name, known, n=1, cutoff=0.85)
+        for name in methods
+        if name not in known
+    }
+    return tuple(
+        f"{name} is no operation and was not called; there is {found[0]}"
+        for name, found in near.items()
+        if found
+    )
 
 
 def _kind(verdict: Verdict) -> tuple[str, str, str]:

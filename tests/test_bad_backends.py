@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import conformance
+from conformance.backends.numpy import NumpyBackend
 from conformance.errors import BackendError
 from conformance.frozen import Truth
 from conformance.layout import SPEC
@@ -291,6 +292,20 @@ def test_a_rejection_has_a_column_of_its_own_for_its_kind():
     assert (right.verdict, right.kind_right) == ("pass", True)
     (wrong, *_) = judged("RejectsAsSomethingElse", RANK_ONE).verdicts
     assert (wrong.verdict, wrong.kind_right) == ("pass", False)
+
+
+def test_a_version_of_a_class_of_its_own_is_text():
+    """That of PyTorch is a subclass of str."""
+
+    class Version(str):
+        __slots__ = ()
+
+    class Mine(NumpyBackend):
+        def versions(self):
+            return {"torch": Version("2.0")}
+
+    (report,) = conformance.run([Mine()], select=["gelu/pair"])
+    assert report.backend.versions == {"torch": "2.0"}
 
 
 @pytest.mark.parametrize(

@@ -79,6 +79,33 @@ def mistake(result):
 # ------------------------------------------------------------------------------- what is asked for
 
 
+def test_an_adapter_may_import_what_lies_beside_it(command, tmp_path):
+    """As a script may; and its digest covers that too."""
+    there = tmp_path / "beside"
+    there.mkdir()
+    (there / "lies_beside.py").write_text("FACTOR = 1\n")
+    adapter = there / "mine.py"
+    adapter.write_text(
+        "import lies_beside\n"
+        "from conformance.backends.numpy import NumpyBackend\n"
+        "class Mine(NumpyBackend):\n"
+        "    def gelu(self, x):\n"
+        "        return lies_beside.FACTOR * super().gelu(x)\n"
+    )
+    asked = ("run", str(adapter), "--select", "gelu/pair", "--out", str(tmp_path / "out"))
+    assert command(*asked)[0] == 0
+    (there / "lies_beside.py").write_text("FACTOR = 2\n")
+    told = mistake(command(*asked, "--resume"))
+    assert told[0].endswith("can't be gone on from: the adapter has changed since")
+    assert command(*asked)[0] == 1
+
+
+def test_more_children_than_there_is_work_for_are_refused(command):
+    """They would be started all the same."""
+    told = mistake(command("run", "numpy", "--jobs", "100000"))
+    assert told[-1] == "Error: Invalid value for '--jobs': 100000 is not in the range 1<=x<=32."
+
+
 def test_help_names_every_command_and_the_kinds_of_backend():
     """``--help`` and ``-h`` say what there is, in a process that has read nothing else."""
     for flag in ("--help", "-h"):

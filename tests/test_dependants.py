@@ -40,6 +40,7 @@ def broken(operation, verdict="crash", message="exited with code 1", **changes):
         (broken("softmax"), broken("causal_attention"), "softmax"),
         (broken("softmax"), broken("block"), "softmax"),
         (broken("softmax", "timeout"), broken("decoder", "timeout"), "softmax"),
+        (broken("embed", "error", "NameError"), broken("decoder", "error", "NameError"), "embed"),
         (broken("layer_norm", "fail", REFUSED), broken("block", "fail", REFUSED), "layer_norm"),
         # another way to end, another dtype, an operation that is not below, a failure in numbers
         (broken("softmax", "timeout"), broken("causal_attention"), None),
@@ -52,7 +53,7 @@ def broken(operation, verdict="crash", message="exited with code 1", **changes):
     ],
 )  # fmt: skip
 def test_what_breaks_is_because_of_the_deepest_that_breaks_so(below, above, because):
-    """A crash of a crash, a timeout of a timeout, a refusal of a refusal."""
+    """A crash of a crash, a timeout of a timeout, an error of an error, a refusal of a refusal."""
     for given in ((below, above), (above, below)):
         found = {each.operation: each.because for each in with_reasons(given, OPERATIONS)}
         assert found == {below.operation: None, above.operation: because}

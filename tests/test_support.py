@@ -5,6 +5,7 @@ from __future__ import annotations
 import conformance
 from conformance.backends.numpy import NumpyBackend
 from conformance.model import Answer, Question
+from conformance.report.text import summary_lines
 
 
 class Picky(NumpyBackend):
@@ -36,3 +37,37 @@ def test_an_operation_that_is_not_there_is_unsupported():
     """Where no question of a kind is answered, all of them are unsupported."""
     (report,) = conformance.run([Picky()], select=["residual/"])
     assert {v.verdict for v in report.verdicts} == {"unsupported"}
+
+
+def test_a_method_that_nearly_has_the_name_of_an_operation_is_noted():
+    """It is never called, and what is inherited passes in its place."""
+
+    class Mine(NumpyBackend):
+        def layernorm(self, x, gamma, beta, *, eps):
+            return 0 * x
+
+        def rows(self, x):
+            return x
+
+    (report,) = conformance.run([Mine()], select=["layer-norm/affine"])
+    assert report.totals["fail"] == 0
+    note = "layernorm is no operation and was not called; there is layer_norm"
+    assert report.notes == (note,)
+    assert f"note: {note}" in summary_lines(report)
+
+
+def test_what_says_that_it_is_not_implemented_is_unsupported():
+    """The usual stub is no refusal of valid arguments, unless other questions were answered."""
+
+    class Stub(NumpyBackend):
+        def softmax(self, x):
+            raise NotImplementedError
+
+        def gelu(self, x):
+            if (abs(x) > 3).any():
+                raise NotImplementedError("large numbers")
+            return super().gelu(x)
+
+    (report,) = conformance.run([Stub()], select=["softmax/quarters", "gelu/far", "gelu/pair"])
+    found = {(v.operation, v.verdict) for v in report.verdicts if v.mode == "evaluate"}
+    assert found == {("softmax", "unsupported"), ("gelu", "fail"), ("gelu", "pass")}

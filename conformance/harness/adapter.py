@@ -85,7 +85,7 @@ class Adapter:
 
         An exception of the implementation is a rejection. It is an error where it can only be a
         slip: a signature that doesn't fit, or an AttributeError, NameError or ImportError raised
-        in the adapter's own lines.
+        in the adapter's own lines. A NotImplementedError raised there is what it says.
         """
         if question.dtype not in self.dtypes:
             return Answer(status="unsupported", message=f"{self.name} has no {question.dtype}")
@@ -216,10 +216,12 @@ class Adapter:
         return np.asarray(array) if isinstance(array, np.generic) else array
 
     def _raised(self, error: Exception) -> Answer:
-        """An error, with its line, for a slip in the adapter's own lines; else a rejection."""
+        """What an exception says: a rejection, but for some that come from the adapter's lines."""
         file, line = _raised_at(error)
         own = {_source(cls) for cls in type(self).__mro__ if cls not in (Adapter, object)}
         where = f" ({Path(file).name}:{line})" if file in own else ""
+        if isinstance(error, NotImplementedError) and file in own:
+            return Answer(status="unsupported", message=f"{told(error)}{where}")
         slip = isinstance(error, _SLIPS) and file in own
         return _refusal("error" if slip else "rejected", error, where)
 

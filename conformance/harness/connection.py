@@ -7,7 +7,7 @@ from typing import Protocol
 from conformance.harness.ask import INTERRUPTS_ITSELF, ask
 from conformance.harness.interrupts import Interrupts
 from conformance.harness.load import described, own_name
-from conformance.harness.patience import Patience, not_asked
+from conformance.harness.patience import Patience
 from conformance.harness.wording import tame
 from conformance.model import Answer, Backend, Description, Question
 
@@ -65,7 +65,7 @@ class InProcess:
 
     def answer(self, question: Question) -> Answer:
         if self.gave_up(question.operation):
-            return not_asked(question.operation)
+            return self._patience.not_asked(question.operation)
         try:
             answer = ask(self._backend, question)
         except KeyboardInterrupt:

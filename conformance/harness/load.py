@@ -23,7 +23,7 @@ import msgspec
 from conformance.errors import BackendError, ConformanceError
 from conformance.harness.names import bundled, check_name, entry_points
 from conformance.harness.wording import tame, told
-from conformance.layout import BACKENDS
+from conformance.layout import BACKENDS, PACKAGE
 from conformance.model import Backend, Description
 
 #: Where the bundled adapters are, in a checkout and in the wheel.
@@ -58,7 +58,7 @@ def described(backend: Backend, asked: str) -> Description:
         kind = type(said).__name__
         raise BackendError(f"{asked}: describe() returned {kind}, not conformance.Description")
     try:
-        checked = msgspec.convert(msgspec.to_builtins(said), Description)
+        checked = msgspec.convert(msgspec.to_builtins(said, enc_hook=_text), Description)
     except (TypeError, ValueError, msgspec.MsgspecError) as error:
         raise BackendError(f"{asked} does not describe itself in text: {tame(error)}") from None
     return Description(
@@ -72,12 +72,40 @@ def described(backend: Backend, asked: str) -> Description:
     )
 
 
+def _text(value: Any) -> str:
+    """Text of a class of its own, as the version of PyTorch is."""
+    if isinstance(value, str):
+        return str(value)
+    raise TypeError(f"{type(value).__name__} is no text")
+
+
 def _source(backend: Backend) -> str:
-    """A digest of the file that has the class; nothing where there is none to read."""
+    """A digest of the file that has the class, and of what is loaded from its folder.
+
+    Nothing where there is no file to read, as for a class that was typed in.
+    """
     with suppress(TypeError, OSError):
-        contents = Path(inspect.getfile(type(backend))).read_bytes()
-        return hashlib.sha256(contents).hexdigest()[:16]
+        own = Path(inspect.getfile(type(backend))).resolve()
+        total = hashlib.sha256(own.read_bytes())
+        for path in sorted(_loaded_beside(own)):
+            total.update(path.read_bytes())
+        return total.hexdigest()[:16]
     return ""
+
+
+def _loaded_beside(own: Path) -> set[Path]:
+    """The files of loaded modules in the folder of ``own`` or below it, but what is installed
+    there, and the kit.
+    """
+    files = [getattr(module, "__file__", None) for module in list(sys.modules.values())]
+    paths = {Path(file).resolve() for file in files if isinstance(file, str)}
+    beside = {path for path in paths if path.suffix == ".py" and path.is_relative_to(own.parent)}
+    return {
+        path
+        for path in beside
+        if "site-packages" not in path.relative_to(own.parent).parts
+        and not path.is_relative_to(PACKAGE)
+    }
 
 
 def _tame_all(texts: Iterable[str]) -> tuple[str, ...]:
@@ -87,6 +115,9 @@ def _tame_all(texts: Iterable[str]) -> tuple[str, ...]:
 def _from_file(path: Path, cls: str) -> Any:
     if path.resolve().parent == BACKENDS:  # a bundled adapter is part of a package
         return _from_module(f"{_BUNDLED}.{path.stem}", cls)
+    folder = str(path.resolve().parent)
+    if folder not in sys.path:
+        sys.path.append(folder)  # last, for what lies beside the file and isn't installed
     module_name = f"conformance_backend_{path.stem}"
     spec = importlib.util.spec_from_file_location(module_name, path)
     assert spec is not None  # the file exists and ends in .py

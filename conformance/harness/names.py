@@ -79,6 +79,8 @@ def _unknown(name: str) -> BackendError:
 
     names = known_names()
     near = get_close_matches(name, names, n=3, cutoff=0.5)
+    if Path(f"{name}.py").is_file():
+        near = [f"./{name}.py"]
     offer = f"did you mean {', '.join(near)}? " if near else ""
     hint = f"{offer}known: {', '.join(names)}, fault:NAME, FILE.py[:Class], package.module:Class"
     return BackendError(f"there is no backend {name!r}", hint)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from conformance.model import Answer
+from conformance.model import Answer, Status
 from conformance.model.verdicts import NOT_ASKED
 
 #: After so many crashes or timeouts in a row, the rest of an operation is not asked any more.
@@ -16,6 +16,7 @@ class Patience:
 
     def __init__(self) -> None:
         self._in_a_row: Counter[str] = Counter()
+        self._last: dict[str, Status] = {}
 
     def ended(self, operation: str) -> bool:
         """Whether the last ``IN_A_ROW`` questions of ``operation`` all crashed or hung."""
@@ -25,9 +26,9 @@ class Patience:
         """Count how a question of ``operation`` ended."""
         bad = answer.status in {"crash", "timeout"}
         self._in_a_row[operation] = self._in_a_row[operation] + 1 if bad else 0
+        self._last[operation] = answer.status
 
-
-def not_asked(operation: str) -> Answer:
-    """What stands for the answer where patience has ended."""
-    message = f"{NOT_ASKED}: {IN_A_ROW} crashes or timeouts of {operation} in a row"
-    return Answer(status="crash", message=message)
+    def not_asked(self, operation: str) -> Answer:
+        """What stands for the answer where patience has ended: it counts as the last one did."""
+        message = f"{NOT_ASKED}: {IN_A_ROW} crashes or timeouts of {operation} in a row"
+        return Answer(status=self._last[operation], message=message)

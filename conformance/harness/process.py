@@ -13,7 +13,7 @@ import msgspec
 
 from conformance.errors import BackendError
 from conformance.harness import protocol
-from conformance.harness.patience import Patience, not_asked
+from conformance.harness.patience import Patience
 from conformance.harness.spawn import Spawned
 from conformance.harness.talk import Garbage, Gone, Talk, TooSlow
 from conformance.model import Answer, Description, Question
@@ -73,7 +73,7 @@ class ChildBackend:
     def answer(self, question: Question) -> Answer:
         """The child's answer; a crash, timeout or error where none came."""
         if self.gave_up(question.operation):
-            return not_asked(question.operation)
+            return self._patience.not_asked(question.operation)
         with self._lock:
             answer = self._ask(question)
         self._patience.note(question.operation, answer)

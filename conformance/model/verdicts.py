@@ -68,7 +68,8 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
 class Report(msgspec.Struct, frozen=True, kw_only=True):
     """All verdicts of one backend. ``planned`` and ``run`` differ where a run was cut short.
 
-    ``kit`` and ``specification`` have the version and the digests; ``selection`` the patterns.
+    ``kit`` and ``specification`` have the version and the digests; ``selection`` the patterns;
+    ``notes`` what is no verdict and yet worth a look.
     """
 
     format: Literal["conformance-report/1"] = "conformance-report/1"
@@ -78,6 +79,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     environment: dict[str, str]
     selection: tuple[str, ...] = ()
     dtypes: tuple[str, ...]
+    notes: tuple[str, ...] = ()
     planned: int
     run: int
     totals: dict[str, int]

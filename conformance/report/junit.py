@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from xml.etree import ElementTree as ET
 
 from conformance.model import Report, Verdict, VerdictName
-from conformance.report.text import failure_text, headline, place, visible
+from conformance.report.text import failure_text, headline, place, totals_text, visible
 
 #: The element that tells a verdict; a pass has none.
 ELEMENTS: dict[VerdictName, str] = {
@@ -27,13 +27,15 @@ ELEMENTS: dict[VerdictName, str] = {
 def render(report: Report) -> bytes:
     """UTF-8 XML with a declaration and a newline at the end.
 
-    A test case is a verdict, named ``case [mode dtype]``; its class is ``backend.operation``.
+    A test case is a verdict, named ``case [mode dtype]``; its class is ``backend.operation``. Of a
+    run that was cut short there is one more, an error, for what was not run.
     What XML 1.0 can't hold is shown as its escape.
     """
     suites: dict[str, list[Verdict]] = {}
     for verdict in report.verdicts:
         suites.setdefault(verdict.operation, []).append(verdict)
-    counted = _counted(report.verdicts)
+    cut = int(report.run < report.planned)
+    counted = _counted(report.verdicts, cut)
     del counted["skipped"]
     title = f"conformance of {visible(report.backend.name)}"
     root = ET.Element("testsuites", {"name": title, **counted})
@@ -41,17 +43,24 @@ def render(report: Report) -> bytes:
         suite = ET.SubElement(root, "testsuite", {"name": visible(operation), **_counted(verdicts)})
         for verdict in verdicts:
             _testcase(suite, verdict, report.backend.name)
+    if cut:
+        suite = ET.SubElement(root, "testsuite", {"name": "run", **_counted((), cut)})
+        classname = visible(f"{report.backend.name}.run")
+        testcase = ET.SubElement(suite, "testcase", name="everything planned", classname=classname)
+        attributes = {"message": totals_text(report), "type": "cut short"}
+        ET.SubElement(testcase, "error", attributes)
     ET.indent(root)
     document: bytes = ET.tostring(root, encoding="utf-8", xml_declaration=True)
     return document + b"\n"
 
 
-def _counted(verdicts: Sequence[Verdict]) -> dict[str, str]:
+def _counted(verdicts: Sequence[Verdict], cut: int = 0) -> dict[str, str]:
+    """The attributes that count; ``cut`` is 1 for the error that a run was cut short."""
     told = [ELEMENTS.get(verdict.verdict) for verdict in verdicts]
     return {
-        "tests": str(len(told)),
+        "tests": str(len(told) + cut),
         "failures": str(told.count("failure")),
-        "errors": str(told.count("error")),
+        "errors": str(told.count("error") + cut),
         "skipped": str(told.count("skipped")),
     }
 

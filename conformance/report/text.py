@@ -165,6 +165,7 @@ def summary_lines(report: Report, asked: str = "BACKEND") -> tuple[str, ...]:
     """
     verdicts = report.verdicts
     lines = [f"{report.backend.name}: {totals_text(report)}"]
+    lines += [f"note: {note}" for note in report.notes]
     if largest := worst(verdict for verdict in verdicts if verdict.verdict == "pass"):
         lines.append(f"worst that passes: {share_of_bound(largest[1])}, {place(largest[0])}")
     for name in UNJUDGED:
