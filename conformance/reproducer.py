@@ -14,7 +14,7 @@ from conformance.model import Case, Layout, Values
 from conformance.precision import Dtype
 from conformance.questions import question
 from conformance.specification import Specification
-from conformance.strides import laid_out
+from conformance.strides import laid_out, of_place
 
 
 def reproducer(case: Case, specification: Specification, dtype: Dtype) -> str:
@@ -43,10 +43,10 @@ def _lines(case: Case, specification: Specification, dtype: Dtype) -> Iterator[s
     yield ""
     yield "import numpy as np"
     yield ""
-    for argument, value in asked.arguments.items():
-        yield f"{argument} = {_literal(value, asked.layout)}"
+    for place, (argument, value) in enumerate(asked.arguments.items()):
+        yield f"{argument} = {_literal(value, asked.layout, place)}"
     for value in asked.upstream.values():
-        yield f"upstream = {_literal(value, asked.layout)}"
+        yield f"upstream = {_literal(value, asked.layout, 1)}"
     yield ""
     yield "# What is right (the nearest double), and the largest error that is allowed."
     yield f"want = {{{_entries({key[1]: _right(proven) for key, proven in truth.items()})}}}"
@@ -78,15 +78,23 @@ def _right(proven: Proven) -> np.ndarray:
     return np.array(numbers, dtype=proven.dtype).reshape(proven.shape)
 
 
-def _literal(value: Any, layout: Layout = "contiguous") -> str:
-    """NumPy code for ``value``, which lies in memory as the layout says."""
+def _literal(value: Any, layout: Layout = "contiguous", place: int = 0) -> str:
+    """NumPy code for ``value``, the argument at ``place``, in memory as the layout says."""
     if isinstance(value, dict):
-        entries = (f"    {name!r}: {_literal(item, layout)},\n" for name, item in value.items())
+        entries = (
+            f"    {name!r}: {_literal(item, layout, within)},\n"
+            for within, (name, item) in enumerate(value.items())
+        )
         return f"{{\n{''.join(entries)}}}"
     if not isinstance(value, np.ndarray):
         return repr(value)
     if value.size == 0:
         return f"np.zeros({value.shape}, dtype=np.{value.dtype})"
+    layout = of_place(layout, place)
+    if layout == "padded" and value.ndim:
+        buffer = laid_out(value, layout).base
+        assert buffer is not None  # it is a part of one
+        return f"{_literal(buffer)}[..., 1:-1]"
     if layout == "sliced":
         buffer = laid_out(value, layout).base
         assert buffer is not None  # a slice is one of something

@@ -1,8 +1,8 @@
 """How the numbers of a question lie in memory, and which of them careless code would read.
 
 A shape says nothing of strides: a transposed array is read down its columns, a slice of another
-one has numbers between its own that are none of its. Questions come in each of these layouts, so
-that code which takes memory for the array is found.
+one has numbers between its own, or between its rows, that are none of its. Questions come in each
+of these layouts, so that code which takes memory for the array is found.
 """
 
 from __future__ import annotations
@@ -20,17 +20,30 @@ GAP = 1000
 LAYOUTS: tuple[Layout, ...] = get_args(Layout)
 
 
+def of_place(layout: Layout, place: int) -> Layout:
+    """The layout of the argument at ``place``: of mixed ones every second is transposed."""
+    if layout != "mixed":
+        return layout
+    return "transposed" if place % 2 else "contiguous"
+
+
 def laid_out(array: np.ndarray, layout: Layout) -> np.ndarray:
     """A copy of ``array`` in the given layout: the same dtype, shape and numbers.
 
     ``contiguous`` has the last axis fastest and nothing in between; ``transposed`` the first axis
-    fastest; ``sliced`` is every second element, from the second one on, of a larger buffer.
+    fastest; ``sliced`` is every second element, from the second one on, of a larger buffer;
+    ``padded`` has rows without gaps, and something between the rows, as a part of each row of a
+    larger array has.
     """
     if layout == "transposed":
         return array.copy(order="F")
     if layout == "sliced":
         buffer = np.full(2 * array.size + 1, GAP, dtype=array.dtype)
         view = buffer[1::2].reshape(array.shape)  # of equal steps, hence no copy
+        view[...] = array
+        return view
+    if layout == "padded" and array.ndim:
+        view = np.full(_wider(array.shape), GAP, dtype=array.dtype)[..., 1:-1]
         view[...] = array
         return view
     return array.copy(order="C")
@@ -51,6 +64,10 @@ def read_from_start(shape: tuple[int, ...], layout: Layout) -> np.ndarray:
 def read_without_offset(shape: tuple[int, ...], layout: Layout) -> np.ndarray:
     """Which elements are found in the right steps from where the buffer starts."""
     own = np.arange(math.prod(shape)).reshape(shape)
+    if layout == "padded" and shape:
+        buffer = np.full(_wider(shape), -1)
+        buffer[..., 1:-1] = own
+        return buffer[..., :-2]
     return np.full(shape, -1) if layout == "sliced" else own
 
 
@@ -63,4 +80,13 @@ def _memory(shape: tuple[int, ...], layout: Layout, start: int) -> np.ndarray:
         buffer = np.full(2 * own.size + 1, -1)
         buffer[1::2] = own
         return buffer[start : start + own.size]
+    if layout == "padded" and shape:
+        buffer = np.full(_wider(shape), -1)
+        buffer[..., 1:-1] = own.reshape(shape)
+        return buffer.reshape(-1)[start : start + own.size]
     return own
+
+
+def _wider(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """The shape of a buffer with one element before each row and one after it."""
+    return (*shape[:-1], shape[-1] + 2)

@@ -294,6 +294,31 @@ def test_a_rejection_has_a_column_of_its_own_for_its_kind():
     assert (wrong.verdict, wrong.kind_right) == ("pass", False)
 
 
+def test_an_argument_that_is_changed_in_the_library_is_changed():
+    """The kit sees its own copy alone, and a library that copies changes another."""
+
+    class Copies(NumpyBackend):
+        def to_native(self, array):
+            return array.copy()
+
+    class Changes(Copies):
+        def gelu(self, x):
+            y = super().gelu(x)
+            x[...] = y
+            return y
+
+        def gelu_vjp(self, upstream, x):
+            found = super().gelu_vjp(upstream, x)
+            upstream *= 2
+            return found
+
+    (right,) = conformance.run([Copies()], select=["gelu/pair", "gelu/gradients-rank-three"])
+    assert right.totals["pass"] == right.run
+    (wrong,) = conformance.run([Changes()], select=["gelu/pair", "gelu/gradients-rank-three"])
+    told = {verdict.message for verdict in wrong.verdicts}
+    assert told == {"changed its input: x", "changed its input: upstream y"}
+
+
 def test_a_version_of_a_class_of_its_own_is_text():
     """That of PyTorch is a subclass of str."""
 

@@ -16,10 +16,12 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from conformance.errors import Rejected
@@ -43,6 +45,9 @@ class Adapter:
     device: str = "cpu"
     dtypes: tuple[str, ...] = ("float64", "float32")
     run_dtype: str = "float64"
+
+    #: The arrays that were handed over for the question at hand, with what was in them.
+    _given: list[tuple[str, Any, bytes]] = []  # noqa: RUF012 -- it is never changed itself
 
     # ------------------------------------------------------------------ what a subclass may give
 
@@ -107,7 +112,8 @@ class Adapter:
                 raise  # out of memory is a crash, wherever it shows
             except Exception as error:  # whatever an implementation raises is its answer
                 return self._raised(error)
-            return self._collect(question, result)
+            changed = tuple(name for name, *given in self._given if self._differs(*given))
+            return msgspec.structs.replace(self._collect(question, result), changed=changed)
 
     # ------------------------------------------------------------------------------------- inside
 
@@ -153,10 +159,14 @@ class Adapter:
 
     def _result(self, question: Question) -> Any:
         """What the implementation returns, in its own arrays."""
-        arguments = {name: self._native(value) for name, value in question.arguments.items()}
+        self._given = []
+        arguments = {name: self._native(value, name) for name, value in question.arguments.items()}
         if question.mode == "evaluate":
             return self.evaluate(question.operation, arguments)
-        upstream = {name: self._native(value) for name, value in question.upstream.items()}
+        upstream = {
+            name: self._native(value, f"upstream {name}")
+            for name, value in question.upstream.items()
+        }
         seed = upstream if len(upstream) > 1 else next(iter(upstream.values()))
         by_hand = self._by_hand(question)
         if by_hand is not None:
@@ -164,11 +174,23 @@ class Adapter:
         assert self.vjp is not None  # _method has seen to it
         return self.vjp(question.operation, seed, arguments, question.wrt)
 
-    def _native(self, value: Any) -> Any:
+    def _differs(self, native: Any, before: bytes) -> bool:
+        """Whether an array of the library has other numbers than ``before`` the call."""
+        with suppress(Exception):  # it may be gone, or have become what can't be read
+            return np.asarray(self.to_numpy(native)).tobytes() != before
+        return False
+
+    def _native(self, value: Any, name: str) -> Any:
+        """``value`` in the arrays of the library, remembered, so that a change is seen."""
         if isinstance(value, np.ndarray):
-            return self.to_native(value)
+            native = self.to_native(value)
+            if native is not value:  # whoever asks has a copy of that
+                with suppress(Exception):  # what can't be read back can't be compared
+                    before = np.asarray(self.to_numpy(native)).tobytes()
+                    self._given.append((name, native, before))
+            return native
         if isinstance(value, Mapping):
-            return {name: self._native(item) for name, item in value.items()}
+            return {inner: self._native(item, inner) for inner, item in value.items()}
         return value
 
     def _collect(self, question: Question, result: Any) -> Answer:

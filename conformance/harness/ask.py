@@ -11,7 +11,7 @@ import numpy as np
 from conformance.harness.arrays import MOST_NUMBERS, blank, number_name
 from conformance.harness.wording import legible, tame, told
 from conformance.model import Answer, Backend, Layout, Question, Status
-from conformance.strides import laid_out
+from conformance.strides import laid_out, of_place
 
 _STATUSES = frozenset(get_args(Status))
 
@@ -45,7 +45,7 @@ def ask(backend: Backend, question: Question) -> Answer:
     wrong = _form(answer) or _arrays(answer.outputs) or _names(answer.outputs, question)
     if wrong:
         return Answer(status="error", message=wrong)
-    changed = [*_changed(question.arguments, given.arguments)]
+    changed = [*map(tame, answer.changed), *_changed(question.arguments, given.arguments)]
     changed += [f"upstream {name}" for name in _changed(question.upstream, given.upstream)]
     return Answer(
         status=answer.status,
@@ -54,7 +54,7 @@ def ask(backend: Backend, question: Question) -> Answer:
         kind=None if answer.kind is None else tame(answer.kind),
         message=tame(answer.message),
         legible=answer.legible and legible(answer.message),
-        changed=tuple(changed),
+        changed=tuple(dict.fromkeys(changed)),
     )
 
 
@@ -66,6 +66,8 @@ def _form(answer: Any) -> str:
         return f"answer() returned the status {tame(answer.status)!r}"
     if not isinstance(answer.outputs, Mapping):
         return f"answer() returned {type(answer.outputs).__name__} for outputs, not a dict"
+    if not isinstance(answer.changed, tuple) or not all(isinstance(n, str) for n in answer.changed):
+        return "answer() returned something else than a tuple of names for changed"
     return ""
 
 
@@ -109,18 +111,18 @@ def _copy(question: Question) -> Question:
     return msgspec.structs.replace(
         question,
         arguments=_copied(question.arguments, question.layout),
-        upstream=_copied(question.upstream, question.layout),
+        upstream=_copied(question.upstream, question.layout, first=1),
     )
 
 
-def _copied(values: Mapping[str, Any], layout: Layout) -> dict[str, Any]:
+def _copied(values: Mapping[str, Any], layout: Layout, first: int = 0) -> dict[str, Any]:
     return {
-        name: laid_out(value, layout)
+        name: laid_out(value, of_place(layout, place))
         if isinstance(value, np.ndarray)
         else _copied(value, layout)
         if isinstance(value, Mapping)
         else value
-        for name, value in values.items()
+        for place, (name, value) in enumerate(values.items(), first)
     }
 
 

@@ -9,7 +9,7 @@ import msgspec
 Mode = Literal["evaluate", "vjp"]
 #: How the arrays of a question lie in memory: last axis fastest, first axis fastest, or every
 #: second element of a larger buffer.
-Layout = Literal["contiguous", "transposed", "sliced"]
+Layout = Literal["contiguous", "transposed", "sliced", "padded", "mixed"]
 
 
 class ArgumentRule(msgspec.Struct, frozen=True, kw_only=True):

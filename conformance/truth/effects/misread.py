@@ -8,7 +8,7 @@ import msgspec
 import numpy as np
 
 from conformance.model import Call, Case, Layout, Parameters, Question, Tensor
-from conformance.strides import GAP
+from conformance.strides import GAP, of_place
 from conformance.truth.faults import Fault, Reads
 from conformance.truth.reference import Reference
 
@@ -34,11 +34,12 @@ def question_as_read(reference: Reference, question: Question) -> Question:
     return msgspec.structs.replace(
         question,
         arguments={
-            name: _array(value, question.layout, reads)
-            for name, value in question.arguments.items()
+            name: _array(value, question.layout, place, reads)
+            for place, (name, value) in enumerate(question.arguments.items())
         },
         upstream={
-            name: _array(value, question.layout, reads) for name, value in question.upstream.items()
+            name: _array(value, question.layout, place, reads)
+            for place, (name, value) in enumerate(question.upstream.items(), 1)
         },
     )
 
@@ -51,27 +52,40 @@ def _reads(reference: Reference | type[Reference]) -> Reads | None:
 def _call(call: Call, layout: Layout, reads: Reads) -> Call:
     return msgspec.structs.replace(
         call,
-        given={name: _tensor(value, layout, reads) for name, value in call.given.items()},
-        upstream={name: _tensor(value, layout, reads) for name, value in call.upstream.items()},
+        given={
+            name: _tensor(value, layout, place, reads)
+            for place, (name, value) in enumerate(call.given.items())
+        },
+        upstream={
+            name: _tensor(value, layout, place, reads)
+            for place, (name, value) in enumerate(call.upstream.items(), 1)
+        },
     )
 
 
-def _tensor(value: Any, layout: Layout, reads: Reads) -> Any:
+def _tensor(value: Any, layout: Layout, place: int, reads: Reads) -> Any:
+    """``value``, the argument at ``place``, as it is read; see ``strides.of_place``."""
     if isinstance(value, Parameters):
-        inner = {name: _tensor(each, layout, reads) for name, each in value.tensors.items()}
+        inner = {
+            name: _tensor(each, layout, within, reads)
+            for within, (name, each) in enumerate(value.tensors.items())
+        }
         return msgspec.structs.replace(value, tensors=inner)
     if not isinstance(value, Tensor):
         return value
-    places = reads(value.shape, layout).reshape(-1).tolist()
+    places = reads(value.shape, of_place(layout, place)).reshape(-1).tolist()
     data = tuple(value.data[place] if place >= 0 else GAP for place in places)
     return msgspec.structs.replace(value, data=data)
 
 
-def _array(value: Any, layout: Layout, reads: Reads) -> Any:
+def _array(value: Any, layout: Layout, place: int, reads: Reads) -> Any:
     if isinstance(value, dict):
-        return {name: _array(item, layout, reads) for name, item in value.items()}
+        return {
+            name: _array(item, layout, within, reads)
+            for within, (name, item) in enumerate(value.items())
+        }
     if not isinstance(value, np.ndarray) or not value.size:
         return value
-    places = reads(value.shape, layout)
+    places = reads(value.shape, of_place(layout, place))
     found = value.reshape(-1)[np.maximum(places, 0)]
     return np.where(places >= 0, found, np.array(GAP, value.dtype)).astype(value.dtype)
