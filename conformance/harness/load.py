@@ -7,12 +7,13 @@ group ``conformance.backends``.
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import importlib
 import importlib.util
 import inspect
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from types import ModuleType
@@ -23,7 +24,7 @@ import msgspec
 from conformance.errors import BackendError, ConformanceError
 from conformance.harness.names import bundled, check_name, entry_points
 from conformance.harness.wording import tame, told
-from conformance.layout import BACKENDS, PACKAGE
+from conformance.layout import BACKENDS
 from conformance.model import Backend, Description
 
 #: Where the bundled adapters are, in a checkout and in the wheel.
@@ -80,32 +81,35 @@ def _text(value: Any) -> str:
 
 
 def _source(backend: Backend) -> str:
-    """A digest of the file that has the class, and of what is loaded from its folder.
+    """A digest of the file that has the class, and of those beside it that it imports.
 
     Nothing where there is no file to read, as for a class that was typed in.
     """
-    with suppress(TypeError, OSError):
-        own = Path(inspect.getfile(type(backend))).resolve()
-        total = hashlib.sha256(own.read_bytes())
-        for path in sorted(_loaded_beside(own)):
-            total.update(path.read_bytes())
+    with suppress(TypeError, OSError, SyntaxError, ValueError):
+        total = hashlib.sha256()
+        files = [Path(inspect.getfile(type(backend))).resolve()]
+        for path in files:  # it grows meanwhile
+            contents = path.read_bytes()
+            total.update(contents)
+            files += [each for each in _imported_beside(path, contents) if each not in files]
         return total.hexdigest()[:16]
     return ""
 
 
-def _loaded_beside(own: Path) -> set[Path]:
-    """The files of loaded modules in the folder of ``own`` or below it, but what is installed
-    there, and the kit.
-    """
-    files = [getattr(module, "__file__", None) for module in list(sys.modules.values())]
-    paths = {Path(file).resolve() for file in files if isinstance(file, str)}
-    beside = {path for path in paths if path.suffix == ".py" and path.is_relative_to(own.parent)}
-    return {
-        path
-        for path in beside
-        if "site-packages" not in path.relative_to(own.parent).parts
-        and not path.is_relative_to(PACKAGE)
-    }
+def _imported_beside(path: Path, contents: bytes) -> Iterator[Path]:
+    """The files in the folder of ``path`` that its ``contents`` import, in order."""
+    names: list[str] = []
+    for node in ast.walk(ast.parse(contents)):
+        if isinstance(node, ast.Import):
+            names += [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.level <= 1:
+            module = [node.module] if node.module else []
+            names += module + [".".join([*module, alias.name]) for alias in node.names]
+    for name in names:
+        stem = path.parent.joinpath(*name.split("."))
+        for found in (stem.with_name(f"{stem.name}.py"), stem / "__init__.py"):
+            if found.is_file():
+                yield found
 
 
 def _tame_all(texts: Iterable[str]) -> tuple[str, ...]:
