@@ -43,9 +43,7 @@ def laid_out(array: np.ndarray, layout: Layout) -> np.ndarray:
         view[...] = array
         return view
     if layout == "padded" and array.ndim:
-        view = np.full(_wider(array.shape), GAP, dtype=array.dtype)[..., 1:-1]
-        view[...] = array
-        return view
+        return _wider(array, GAP)[..., 1:-1]
     return array.copy(order="C")
 
 
@@ -65,9 +63,7 @@ def read_without_offset(shape: tuple[int, ...], layout: Layout) -> np.ndarray:
     """Which elements are found in the right steps from where the buffer starts."""
     own = np.arange(math.prod(shape)).reshape(shape)
     if layout == "padded" and shape:
-        buffer = np.full(_wider(shape), -1)
-        buffer[..., 1:-1] = own
-        return buffer[..., :-2]
+        return _wider(own, -1)[..., :-2]
     return np.full(shape, -1) if layout == "sliced" else own
 
 
@@ -81,12 +77,12 @@ def _memory(shape: tuple[int, ...], layout: Layout, start: int) -> np.ndarray:
         buffer[1::2] = own
         return buffer[start : start + own.size]
     if layout == "padded" and shape:
-        buffer = np.full(_wider(shape), -1)
-        buffer[..., 1:-1] = own.reshape(shape)
-        return buffer.reshape(-1)[start : start + own.size]
+        return _wider(own.reshape(shape), -1).reshape(-1)[start : start + own.size]
     return own
 
 
-def _wider(shape: tuple[int, ...]) -> tuple[int, ...]:
-    """The shape of a buffer with one element before each row and one after it."""
-    return (*shape[:-1], shape[-1] + 2)
+def _wider(array: np.ndarray, gap: int) -> np.ndarray:
+    """A buffer with the rows of ``array`` in it, and one ``gap`` before and after each of them."""
+    buffer = np.full((*array.shape[:-1], array.shape[-1] + 2), gap, dtype=array.dtype)
+    buffer[..., 1:-1] = array
+    return buffer

@@ -1,7 +1,8 @@
 """Holds a backend to what it says it can't do: unsupported is a property of an operation.
 
 A backend that answers some questions of an operation, mode and dtype, and says unsupported to
-others, picks its questions. Those verdicts are failures.
+others, picks its questions. Those verdicts are failures. What it can do under a name that is none
+is noted.
 """
 
 from __future__ import annotations
@@ -34,18 +35,16 @@ def near_names(methods: Iterable[str], operations: Iterable[str]) -> tuple[str, 
 
     It is never called, and what is judged in its place may be inherited.
     """
-    from difflib import get_close_matches
-
     known = tuple(operations)
-    near = {
-        name: get_close_matches(name, known, n=1, cutoff=0.85)
-        for name in methods
-        if name not in known
-    }
+    unknown = [name for name in methods if name not in known]
+    if not unknown:
+        return ()
+    from difflib import get_close_matches  # only where there may be something to tell
+
     return tuple(
-        f"{name} is no operation and was not called; there is {found[0]}"
-        for name, found in near.items()
-        if found
+        f"{name} is no operation and was not called; there is {near}"
+        for name in unknown
+        for near in get_close_matches(name, known, n=1, cutoff=0.85)
     )
 
 

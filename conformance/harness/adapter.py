@@ -47,7 +47,7 @@ class Adapter:
     run_dtype: str = "float64"
 
     #: The arrays that were handed over for the question at hand, with what was in them.
-    _given: list[tuple[str, Any, bytes]] = []  # noqa: RUF012 -- it is never changed itself
+    _given: list[tuple[str, Any, bytes]]
 
     # ------------------------------------------------------------------ what a subclass may give
 
@@ -90,7 +90,8 @@ class Adapter:
 
         An exception of the implementation is a rejection. It is an error where it can only be a
         slip: a signature that doesn't fit, or an AttributeError, NameError or ImportError raised
-        in the adapter's own lines. A NotImplementedError raised there is what it says.
+        in the adapter's own lines. A NotImplementedError raised there
+        makes the question unsupported.
         """
         if question.dtype not in self.dtypes:
             return Answer(status="unsupported", message=f"{self.name} has no {question.dtype}")
