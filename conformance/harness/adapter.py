@@ -15,9 +15,8 @@ the library differentiates.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +24,8 @@ import msgspec
 import numpy as np
 
 from conformance.errors import Rejected
+from conformance.harness.returned import collect
+from conformance.harness.signatures import mismatch
 from conformance.harness.wording import legible, told
 from conformance.model import Answer, Description, Question, Status
 
@@ -90,8 +91,8 @@ class Adapter:
 
         An exception of the implementation is a rejection. It is an error where it can only be a
         slip: a signature that doesn't fit, or an AttributeError, NameError or ImportError raised
-        in the adapter's own lines. A NotImplementedError raised there
-        makes the question unsupported.
+        in the adapter's own lines. A NotImplementedError raised there makes the question
+        unsupported.
         """
         if question.dtype not in self.dtypes:
             return Answer(status="unsupported", message=f"{self.name} has no {question.dtype}")
@@ -99,9 +100,9 @@ class Adapter:
         method = by_hand or self._method(question)
         if method is None:
             return Answer(status="unsupported", message=self._missing(question))
-        mismatch = _signature_mismatch(method, question, ("upstream",) if by_hand else ())
-        if mismatch:
-            return Answer(status="error", message=mismatch)
+        unfit = mismatch(method, question, ("upstream",) if by_hand else ())
+        if unfit:
+            return Answer(status="error", message=unfit)
         self.run_dtype = question.dtype
         # A floating-point warning that is turned into an exception must not pass for a rejection.
         with np.errstate(all="ignore"):
@@ -114,7 +115,8 @@ class Adapter:
             except Exception as error:  # whatever an implementation raises is its answer
                 return self._raised(error)
             changed = tuple(name for name, *given in self._given if self._differs(*given))
-            return msgspec.structs.replace(self._collect(question, result), changed=changed)
+            answer = collect(question, result, self.to_numpy)
+            return msgspec.structs.replace(answer, changed=changed)
 
     # ------------------------------------------------------------------------------------- inside
 
@@ -194,50 +196,6 @@ class Adapter:
             return {inner: self._native(item, inner) for inner, item in value.items()}
         return value
 
-    def _collect(self, question: Question, result: Any) -> Answer:
-        """The returned arrays by name, or an error that says what came instead."""
-        if question.mode == "evaluate" and len(question.outputs) == 1:
-            alone = isinstance(result, Mapping) and question.outputs[0] in result
-            result = result if alone else {question.outputs[0]: result}
-        if not isinstance(result, Mapping):
-            wanted = ", ".join(question.outputs or question.wrt)
-            return _not_arrays(question, f"returned {_kind(result)}, not a dict of {wanted}")
-        wanted_names = question.outputs if question.mode == "evaluate" else question.wrt
-        if question.mode == "vjp":
-            result = _unfolded(result)
-        strangers = set(result) - set(wanted_names) - set(_unfolded(question.arguments))
-        if strangers and (question.mode == "vjp" or not set(wanted_names) <= set(result)):
-            missing = [name for name in wanted_names if name not in result]
-            names = ", ".join(sorted(map(str, strangers)))
-            if question.mode == "evaluate":
-                message = f"returned {names}, but not {', '.join(missing)}"
-            else:
-                message = f"returned names that are not asked for: {names}"
-            return _not_arrays(question, message)
-        outputs: dict[str, np.ndarray] = {}
-        for name, value in _each(result, wanted_names):
-            if value is None and question.mode == "vjp":
-                continue  # an absent gradient; the judge misses what it needs
-            try:
-                array = self._array(value)
-            except Exception as error:
-                detail = f"{name}: {_kind(value)} is not an array: {told(error)}"
-                return _not_arrays(question, detail)
-            if not isinstance(array, np.ndarray):
-                return _not_arrays(question, f"{name} is {_kind(array)}, not an array")
-            outputs[name] = array
-        return Answer(outputs=outputs)
-
-    def _array(self, value: Any) -> Any:
-        """What was returned as a NumPy array; whole numbers may come as Python has them."""
-        if isinstance(value, np.ndarray):
-            return value
-        whole = isinstance(value, list | tuple) and all(type(item) is int for item in value)
-        if whole or type(value) is int:
-            return np.asarray(value, dtype=np.int64)
-        array = self.to_numpy(value)
-        return np.asarray(array) if isinstance(array, np.generic) else array
-
     def _raised(self, error: Exception) -> Answer:
         """What an exception says: a rejection, but for some that come from the adapter's lines."""
         file, line = _raised_at(error)
@@ -254,71 +212,10 @@ def _refusal(status: Status, error: Exception, where: str = "", kind: str | None
     return Answer(status=status, kind=kind, message=message, legible=legible(error))
 
 
-def _unfolded(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Arguments or their gradients by name, the parameters among them by their own names."""
-    named: dict[str, Any] = {}
-    for name, value in values.items():
-        named |= value if isinstance(value, Mapping) else {name: value}
-    return named
-
-
-def _each(result: Mapping[str, Any], wanted: tuple[str, ...]) -> Iterator[tuple[str, Any]]:
-    """The results asked for, one by one: many that have one name are ``name.inner`` each."""
-    for name in wanted:
-        value = result.get(name)
-        if isinstance(value, Mapping):
-            yield from ((f"{name}.{inner}", item) for inner, item in value.items())
-        elif name in result:
-            yield name, value
-
-
 def _wanted(question: Question) -> str:
     if question.mode == "evaluate":
         return question.operation
     return f"the gradient of {question.operation} (neither {question.operation}_vjp nor vjp)"
-
-
-def _signature_mismatch(
-    method: Callable[..., Any], question: Question, leading: tuple[str, ...]
-) -> str:
-    """Why ``method`` can't take ``leading`` and the arguments of ``question``; empty if it can."""
-    signature = _signature(method)
-    if signature is None:  # a builtin without a signature: let the call decide
-        return ""
-    try:
-        signature.bind(*leading, **question.arguments)
-    except TypeError as error:
-        name = getattr(method, "__name__", question.operation)
-        asked = ", ".join((*leading, *question.arguments))
-        return f"{name}{signature} can't be called with {asked}: {error}"
-    return ""
-
-
-def _signature(method: Callable[..., Any]) -> inspect.Signature | None:
-    """The signature of a bound method, without self."""
-    function = getattr(method, "__func__", None)
-    try:
-        if function is None:
-            return inspect.signature(method)
-        return _signature_of_function(function)
-    except (TypeError, ValueError):
-        return None
-
-
-@lru_cache(maxsize=256)
-def _signature_of_function(function: Callable[..., Any]) -> inspect.Signature:
-    signature = inspect.signature(function)
-    return signature.replace(parameters=list(signature.parameters.values())[1:])
-
-
-def _not_arrays(question: Question, detail: str) -> Answer:
-    suffix = "_vjp" if question.mode == "vjp" else ""
-    hint = "return arrays that to_numpy turns into numpy.ndarray"
-    return Answer(status="error", message=f"{question.operation}{suffix}: {detail}; {hint}")
-
-
-def _kind(value: Any) -> str:
-    return "None" if value is None else type(value).__name__
 
 
 def _raised_at(error: Exception) -> tuple[str, int]:
