@@ -19,7 +19,7 @@ if CHECKOUT:
 if TYPE_CHECKING:
     from conformance.harness.adapter import Adapter
     from conformance.model import Answer, Backend, Description, Question
-    from conformance.runner import run
+    from conformance.running.runner import run
 
 __version__ = "0.1.0"
 
@@ -40,7 +40,7 @@ _HOMES = {
     "Backend": "conformance.model",
     "Description": "conformance.model",
     "Question": "conformance.model",
-    "run": "conformance.runner",
+    "run": "conformance.running.runner",
 }
 
 

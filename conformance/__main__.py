@@ -1,5 +1,5 @@
 """``python -m conformance`` is the command ``conformance``."""
 
-from conformance.cli import main
+from conformance.command.entry import main
 
 main()

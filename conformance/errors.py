@@ -17,6 +17,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
+#: The exit code when the kit itself is at fault, so that it never looks like a verdict.
+DEFECT = 70
+
+#: The exit code after Ctrl-C, as shells have it.
+INTERRUPTED = 130
+
 
 class ConformanceError(Exception):
     """A mistake the user can mend. ``str()`` says what, where, and what to do next."""

@@ -13,7 +13,7 @@ import msgspec
 import pytest
 import xmlschema
 
-from conformance import cli
+from conformance.command import entry
 from conformance.model import Report
 from conformance.report import json
 from conformance.report.files import file_name
@@ -60,7 +60,7 @@ def command(monkeypatch, capsys, folder, *arguments):
     capsys.readouterr()
     start = time.monotonic()
     with pytest.raises(SystemExit) as caught:
-        cli.main()
+        entry.main()
     seconds = time.monotonic() - start
     out, err = capsys.readouterr()
     written = [path for path in folder.glob("*.json") if path.read_bytes() != before.get(path)]

@@ -14,13 +14,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from conformance.answers import AnswerFile, read_answers
 from conformance.backends.numpy import NumpyBackend
 from conformance.errors import UsageError
 from conformance.harness.arrays import NUMBERS
 from conformance.harness.connection import InProcess
 from conformance.model import Answer
-from conformance.session import Session
+from conformance.running.answers import AnswerFile, read_answers
+from conformance.running.session import Session
 from conformance.specification import load
 from tests.builders import answer, call, case, proven
 

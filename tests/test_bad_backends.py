@@ -16,7 +16,7 @@ from conformance.errors import BackendError
 from conformance.frozen import Truth
 from conformance.layout import SPEC
 from conformance.model import Relations, Values
-from conformance.runner import exit_code
+from conformance.running.runner import exit_code
 from conformance.specification import load
 from conformance.truth.diagnosis.halves import halved
 from conformance.truth.effects.kills import SEPARATES, effect

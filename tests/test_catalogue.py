@@ -12,7 +12,7 @@ import sys
 import numpy as np
 import pytest
 
-from conformance import cli
+from conformance.command import entry
 from conformance.errors import Rejected
 from conformance.layout import SPEC
 from conformance.model import Relations, Values
@@ -76,7 +76,7 @@ def command(monkeypatch, capsys, *arguments):
     """Exit code and output of the command."""
     monkeypatch.setattr(sys, "argv", ["conformance", *arguments])
     with pytest.raises(SystemExit) as caught:
-        cli.main()
+        entry.main()
     printed = capsys.readouterr()
     assert printed.err == ""
     return caught.value.code, printed.out

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from conformance import cli
+from conformance.command import entry
 from conformance.errors import SpecificationError
 from conformance.layout import SPEC
 from conformance.specification import load
@@ -442,7 +442,7 @@ def run(monkeypatch, *arguments):
     """The exit code of the command."""
     monkeypatch.setattr(sys, "argv", ["conformance", *arguments])
     with pytest.raises(SystemExit) as caught:
-        cli.main()
+        entry.main()
     return caught.value.code
 
 

@@ -15,18 +15,18 @@ import pytest
 
 import conformance
 from conformance import __all__ as public
-from conformance import cli
 from conformance.backends.numpy import NumpyBackend
+from conformance.command import entry
+from conformance.command.listing import show as show_case
 from conformance.errors import UsageError
 from conformance.layout import BACKENDS, PACKAGE, ROOT, SPEC
-from conformance.listing import show as show_case
 from conformance.specification import load
 
 #: A program that runs the command line and then says which modules it has loaded.
 LOADED = """
 import sys
 sys.argv = ["conformance", *sys.argv[1:]]
-from conformance.cli import main
+from conformance.command.entry import main
 try:
     main()
 finally:
@@ -48,7 +48,7 @@ def command(monkeypatch, capsys):
     def run(*arguments):
         monkeypatch.setattr(sys, "argv", ["conformance", *arguments])
         with pytest.raises(SystemExit) as caught:
-            cli.main()
+            entry.main()
         return caught.value.code, *capsys.readouterr()
 
     return run
@@ -111,7 +111,7 @@ def test_help_names_every_command_and_the_kinds_of_backend():
     for flag in ("--help", "-h"):
         told = process(flag)
         assert (told.returncode, told.stderr) == (0, "")
-        assert all(f"\n  {name} " in told.stdout for name in cli.cli.commands)
+        assert all(f"\n  {name} " in told.stdout for name in entry.cli.commands)
         assert all(word in told.stdout for word in ("numpy", "torch", "jax", "fault:NAME"))
 
 
@@ -125,7 +125,7 @@ def test_help_of_run_names_the_exit_codes(command):
 
 def test_every_command_and_option_is_explained():
     """No command is without a sentence, no option without a word."""
-    for name, found in cli.cli.commands.items():
+    for name, found in entry.cli.commands.items():
         assert found.help, name
         options = [item for item in found.params if isinstance(item, click.Option)]
         assert all(option.help for option in options), name
@@ -237,7 +237,9 @@ def test_a_folder_that_can_t_be_written_is_told_before_anything_is_judged(
 ):
     """A file in the way of the reports is found at once, not after an hour of judging."""
     (tmp_path / "taken").write_text("a file")
-    monkeypatch.setattr("conformance.judge.verdict", lambda *_: pytest.fail("it was judged"))
+    monkeypatch.setattr(
+        "conformance.judging.judge.verdict", lambda *_: pytest.fail("it was judged")
+    )
     told = mistake(command("run", "--in-process", "numpy", "--select", "gelu/pair", "--out", out))
     assert told[0].startswith(f"conformance: reports can't be written to {out}: ")
     assert told[1].endswith(" with --out")
@@ -466,7 +468,7 @@ def test_a_defect_of_the_kit_looks_like_no_verdict(command, monkeypatch):
     def broken(*_):
         raise ZeroDivisionError("of our own")
 
-    monkeypatch.setattr("conformance.listing.rows", broken)
+    monkeypatch.setattr("conformance.command.listing.rows", broken)
     code, out, err = command("list", "cases")
     assert (code, out) == (70, "")
     assert "ZeroDivisionError: of our own" in err
@@ -479,7 +481,7 @@ def test_an_interrupt_is_told_in_a_word(command, monkeypatch):
     def interrupted(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("conformance.listing.rows", interrupted)
+    monkeypatch.setattr("conformance.command.listing.rows", interrupted)
     code, out, err = command("list", "cases")
     assert (code, out) == (130, "")
     assert err.strip() == "conformance: interrupted"
@@ -607,7 +609,7 @@ def loaded(*arguments, program=LOADED):
 
 @pytest.mark.parametrize(
     "program",
-    ["import conformance", "import conformance.cli", "import conformance.model",
+    ["import conformance", "import conformance.command.cli", "import conformance.model",
      "from conformance import Rejected, __version__"],
 )  # fmt: skip
 def test_importing_the_kit_loads_no_library(program):
@@ -631,7 +633,7 @@ def test_help_and_lists_load_no_library(arguments):
     """Whoever only looks around waits for nothing."""
     for _ in range(2 if "list" in arguments else 1):  # as it is read, and as it is kept
         found = loaded(*arguments)
-        assert "conformance.cli" in found
+        assert "conformance.command.cli" in found
         assert not found & HEAVY
 
 
@@ -639,8 +641,8 @@ def test_a_run_that_passes_loads_nothing_of_the_truth():
     """Neither the oracle nor the faults, and no framework that was not asked for."""
     for how in ((), ("--in-process",)):
         found = loaded("run", "numpy", "--select", "two-features", *how)
-        assert "conformance.judge" in found
-        assert not found & {"flint", "torch", "jax", "conformance.diagnose", "rich"}
+        assert "conformance.judging.judge" in found
+        assert not found & {"flint", "torch", "jax", "conformance.diagnosis.diagnose", "rich"}
         assert not any(name.startswith("conformance.truth") for name in found)
 
 
@@ -648,9 +650,9 @@ def test_reaching_a_backend_loads_nothing_that_knows_the_answer():
     """The rooms on both sides of a question know nothing of each other."""
     program = "import sys\nimport {}\nprint(*sys.modules, file=sys.stderr)"
     found = loaded(program=program.format("conformance.harness.load, conformance.harness.ask"))
-    hidden = ("conformance.truth", "conformance.frozen", "conformance.judge")
+    hidden = ("conformance.truth", "conformance.frozen", "conformance.judging")
     assert not any(name.startswith(hidden) for name in found)
-    found = loaded(program=program.format("conformance.judge"))
+    found = loaded(program=program.format("conformance.judging.judge"))
     assert not any(name.startswith(("conformance.truth", "conformance.harness")) for name in found)
     found = loaded(
         program=program.format(
@@ -697,13 +699,15 @@ def test_truth_and_harness_never_import_each_other():
     """Whatever knows the answer can't be reached from where the questions are asked."""
     truth, harness = "conformance.truth", "conformance.harness"
     assert not reaches(PACKAGE / "truth", harness)
-    assert not reaches(PACKAGE / "harness", truth, "conformance.frozen", "conformance.judge")
+    assert not reaches(
+        PACKAGE / "harness", truth, "conformance.frozen", "conformance.judging.judge"
+    )
     assert reaches(PACKAGE / "truth", truth)  # the look itself sees something
 
 
 def test_the_judge_imports_neither():
     """It is given truth and answers; the relations it measures are no different."""
-    for name in ("judge.py", "relations.py", "frozen", "questions.py"):
+    for name in ("judging", "frozen", "questions"):
         assert not reaches(PACKAGE / name, "conformance.truth", "conformance.harness")
 
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from conformance import Answer
-from conformance.answers import AnswerFile
-from conformance.curves import COLUMNS
+from conformance.running.answers import AnswerFile
+from conformance.running.curves import COLUMNS
 from conformance.truth.arithmetic.balls import Balls, precision
 from conformance.truth.arithmetic.tape import Tape
 from conformance.truth.reference import Reference

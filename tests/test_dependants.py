@@ -11,12 +11,12 @@ import pytest
 import conformance
 from conformance import Adapter
 from conformance.backends.numpy import NumpyBackend
-from conformance.dependants import with_reasons
+from conformance.diagnosis.dependants import with_reasons
 from conformance.errors import UsageError
 from conformance.harness.load import load as load_backend
 from conformance.report.causes import root_causes
 from conformance.report.text import cause_lines
-from conformance.runner import Options
+from conformance.running.runner import Options
 from conformance.specification import load
 from tests import running
 from tests.reports.conftest import bare, failing, passing, report

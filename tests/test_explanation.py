@@ -13,13 +13,13 @@ import numpy as np
 import pytest
 
 from conformance.backends.numpy import NumpyBackend
+from conformance.command.explanation import explain
+from conformance.command.listing import heading
+from conformance.command.reproducer import _literal, reproducer
 from conformance.errors import UsageError
-from conformance.explanation import explain
 from conformance.harness.connection import InProcess
-from conformance.listing import heading
 from conformance.model import Call, Values
 from conformance.questions import question
-from conformance.reproducer import _literal, reproducer
 from conformance.specification import load
 from conformance.specification.parameters import parameters
 from conformance.specification.tensors import tensor

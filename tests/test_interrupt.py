@@ -15,7 +15,7 @@ import conformance
 from conformance.backends.numpy import NumpyBackend
 from conformance.layout import ROOT
 from conformance.report.text import summary_lines
-from conformance.runner import Options
+from conformance.running.runner import Options
 from tests import running
 from tests.running import Trace, eventually, read_reports, vice
 
@@ -342,7 +342,7 @@ def test_an_interrupted_diagnosis_keeps_the_verdicts(monkeypatch):
     def interrupted(*_given, **_named):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("conformance.diagnose.diagnose", interrupted)
+    monkeypatch.setattr("conformance.diagnosis.diagnose.diagnose", interrupted)
     (report,) = conformance.run([Rectifies()], select=["gelu/pair", "gelu/shoulders"])
     assert report.planned == 4
     assert [verdict.verdict for verdict in report.verdicts] == ["fail"] * 3
@@ -354,7 +354,7 @@ def test_an_interrupted_diagnosis_keeps_the_verdicts(monkeypatch):
 
 def test_what_was_not_diagnosed_is_not_called_unknown(monkeypatch, tmp_path):
     """An interrupt while mistakes are looked for is told as one; who goes on looks again."""
-    from conformance import diagnose
+    from conformance.diagnosis import diagnose
 
     class Rectifies(NumpyBackend):
         name = "rectifies"

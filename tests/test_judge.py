@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from conformance import judge
+from conformance.judging import judge
 from conformance.model import Answer, Rejection, Undefined
 from tests.builders import answer, case, proven
 
@@ -93,7 +93,7 @@ def test_a_broken_judge_is_noticed(name):
     before, after = BREAKS[name]
     assert source.count(before) == 1, "the line to break has moved"
     broken = types.ModuleType("broken_judge")
-    broken.__dict__["__name__"] = "conformance.judge"
+    broken.__dict__["__name__"] = "conformance.judging.judge"
     exec(compile(source.replace(before, after), "broken_judge", "exec"), broken.__dict__)  # noqa: S102
     kept = []
     for claim in CLAIMS:

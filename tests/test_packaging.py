@@ -66,7 +66,7 @@ def test_the_readmes_commands_are_those_that_are_verified():
 
 def test_the_published_reports_are_of_this_specification():
     """The reports under reports/ name the digest of the specification as it is."""
-    from conformance.environment import specification
+    from conformance.running.environment import specification
 
     digest = specification(str(ROOT / "spec"))["digest"]
     for name in ("README", "numpy", "torch", "jax"):

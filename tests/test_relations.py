@@ -8,8 +8,8 @@ from decimal import Decimal
 import numpy as np
 import pytest
 
+from conformance.judging.relations import measure
 from conformance.model import Combination, Differ, Drawn, Greater, Less, MeanSquare, Same
-from conformance.relations import measure
 from conformance.specification.tensors import tensor
 from tests.builders import proven
 

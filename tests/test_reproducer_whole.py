@@ -5,9 +5,9 @@ import sys
 
 import pytest
 
-from conformance import reproducer
+from conformance.command import reproducer
+from conformance.command.listing import heading
 from conformance.frozen import thaw
-from conformance.listing import heading
 from conformance.model import Call, Case, Values
 from conformance.specification import load
 from conformance.truth.checking.freeze import freeze_case

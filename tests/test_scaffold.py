@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 import conformance
+from conformance.command.scaffold import adapter_text, write_adapter
+from conformance.command.terminal import workflow_commands
 from conformance.errors import UsageError
-from conformance.scaffold import adapter_text, write_adapter
 from conformance.specification import load
-from conformance.terminal import workflow_commands
 
 OPERATIONS = load().operations
 

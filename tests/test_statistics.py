@@ -8,7 +8,7 @@ from decimal import Decimal
 import numpy as np
 import pytest
 
-from conformance import statistics
+from conformance.judging import statistics
 from conformance.model import Drawn
 
 WEIGHT = ("", "weight")

@@ -12,13 +12,11 @@ import pytest
 
 import conformance
 from conformance.backends.numpy import NumpyBackend
+from conformance.command.reproducer import reproducer
 from conformance.harness.ask import ask
 from conformance.model import Question
 from conformance.questions import question
-from conformance.report.causes import root_causes
-from conformance.reproducer import reproducer
-from conformance.specification import load
-from conformance.strides import (
+from conformance.questions.strides import (
     GAP,
     LAYOUTS,
     laid_out,
@@ -26,6 +24,8 @@ from conformance.strides import (
     read_without_offset,
     read_without_strides,
 )
+from conformance.report.causes import root_causes
+from conformance.specification import load
 from conformance.truth.effects.misread import question_as_read
 from conformance.truth.faults.memory import StridesIgnored
 from conformance.truth.reference import Reference

@@ -11,7 +11,7 @@ import numpy as np
 from conformance.harness.arrays import MOST_NUMBERS, blank, number_name
 from conformance.harness.wording import legible, tame, told
 from conformance.model import Answer, Backend, Layout, Question, Status
-from conformance.strides import laid_out, of_place
+from conformance.questions.strides import laid_out, of_place
 
 _STATUSES = frozenset(get_args(Status))
 

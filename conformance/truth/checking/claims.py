@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from conformance.frozen import CaseTruth, Proven, dotted
+from conformance.judging.relations import measure
 from conformance.model import (
     Case,
     Combination,
@@ -27,7 +28,6 @@ from conformance.model import (
     Tensor,
     Values,
 )
-from conformance.relations import measure
 from conformance.specification.slices import parse_index
 from conformance.truth.arithmetic.balls import ball, precision
 from conformance.truth.effects.kills import SEPARATES, as_doubles

@@ -11,9 +11,9 @@ import numpy as np
 
 from conformance.errors import Rejected
 from conformance.frozen import CaseTruth, FrozenCase, FrozenTensor, join_key
+from conformance.judging.relations import measure
 from conformance.model import Case, Relations
 from conformance.precision import Dtype
-from conformance.relations import measure
 from conformance.truth.arithmetic.domains import Doubles
 from conformance.truth.arithmetic.tape import Tape
 from conformance.truth.effects.visibility import BEYOND, in_relations

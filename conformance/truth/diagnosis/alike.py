@@ -10,11 +10,11 @@ import math
 
 import numpy as np
 
-from conformance import statistics
 from conformance.frozen import CaseTruth
+from conformance.judging import statistics
+from conformance.judging.relations import measure
 from conformance.model import Case, Combination, Differ, Drawn, Relation, Relations, Same
 from conformance.precision import Dtype
-from conformance.relations import measure
 from conformance.truth.effects.visibility import Arrays
 
 #: Of fewer draws the largest says nothing of what they are drawn from.

@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from conformance.dependants import deepest_first
+from conformance.diagnosis.dependants import deepest_first
 from conformance.errors import Rejected
 from conformance.frozen import CaseTruth, Truth
 from conformance.model import Case, Operation, Relations, Values, Verdict

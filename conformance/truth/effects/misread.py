@@ -8,7 +8,7 @@ import msgspec
 import numpy as np
 
 from conformance.model import Call, Case, Layout, Parameters, Question, Tensor
-from conformance.strides import GAP, of_place
+from conformance.questions.strides import GAP, of_place
 from conformance.truth.faults import Fault, Reads
 from conformance.truth.reference import Reference
 

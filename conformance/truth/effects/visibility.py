@@ -9,9 +9,9 @@ import numpy as np
 
 from conformance.errors import Rejected
 from conformance.frozen import CaseTruth
+from conformance.judging.relations import measure
 from conformance.model import Case, Relations, Values
 from conformance.precision import Dtype
-from conformance.relations import measure
 from conformance.truth.arithmetic.native import Native
 from conformance.truth.arithmetic.tape import Tape
 from conformance.truth.effects.misread import as_read

@@ -5,7 +5,7 @@ They show in questions whose arrays are not contiguous, and nowhere else.
 
 from __future__ import annotations
 
-from conformance.strides import read_from_start, read_without_offset, read_without_strides
+from conformance.questions.strides import read_from_start, read_without_offset, read_without_strides
 from conformance.truth.faults import Fault
 
 

@@ -19,11 +19,11 @@ from typing import Any, Self
 import msgspec
 import numpy as np
 
-from conformance.curves import CurveFile
 from conformance.errors import UsageError
 from conformance.harness.arrays import blank, number_name
 from conformance.model import Answer
 from conformance.report.files import CURVES
+from conformance.running.curves import CurveFile
 
 
 class AnswerFile:

@@ -9,12 +9,12 @@ from threading import Event, Lock
 
 import msgspec
 
-from conformance.answers import AnswerFile
-from conformance.dependants import with_reasons
+from conformance.diagnosis.dependants import with_reasons
 from conformance.harness.connection import Connection
 from conformance.model import Case, Relations, Values, Verdict
 from conformance.model.verdicts import NOT_DIAGNOSED
-from conformance.share import Kept, Pair, Share
+from conformance.running.answers import AnswerFile
+from conformance.running.share import Kept, Pair, Share
 from conformance.specification import Specification
 
 #: How many judged cases are asked again at the end of a run, in reverse, for the same bits.
@@ -115,7 +115,10 @@ class Session:
             return tuple(verdicts)
         if self.stop.is_set():
             self._interrupted()
-        from conformance.diagnose import Failure, diagnose  # failures only: it loads the faults
+        from conformance.diagnosis.diagnose import (  # failures only: it loads the faults
+            Failure,
+            diagnose,
+        )
 
         told = [
             Failure(

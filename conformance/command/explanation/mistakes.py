@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
+from conformance.command.explanation.tensors import plain_text, proven_text
 from conformance.errors import Rejected
-from conformance.explanation.tensors import plain_text, proven_text
 from conformance.frozen import dotted, thaw
 from conformance.model import Case, Operation, Relations, Values
 from conformance.truth.checking import free

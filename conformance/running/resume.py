@@ -7,12 +7,12 @@ from pathlib import Path
 
 import msgspec
 
-from conformance.answers import read_answers
 from conformance.errors import ConformanceError, UsageError
 from conformance.model import Answer, Report
 from conformance.report import json
 from conformance.report.files import file_name
-from conformance.share import Kept, Pair
+from conformance.running.answers import read_answers
+from conformance.running.share import Kept, Pair
 
 _HINT = "run without --resume"
 

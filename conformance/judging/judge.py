@@ -14,10 +14,10 @@ import msgspec
 import numpy as np
 
 from conformance.frozen import CaseTruth, Proven, dotted
+from conformance.judging.relations import Measured, measure
 from conformance.model import Answer, Case, Rejection, Relations, Undefined, Verdict
 from conformance.model.verdicts import NOT_COUNTED, REFUSED
 from conformance.precision import PRECISIONS, Dtype
-from conformance.relations import Measured, measure
 
 
 class Finding(msgspec.Struct, frozen=True):

@@ -7,7 +7,7 @@ from collections.abc import Container, Iterable, Iterator, Mapping
 
 import numpy as np
 
-from conformance.explanation.tensors import number_text, proven_text
+from conformance.command.explanation.tensors import number_text, proven_text
 from conformance.model import Case, Operation
 from conformance.truth.derivation import Step, derive, worth_showing
 

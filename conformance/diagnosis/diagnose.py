@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import msgspec
 
-from conformance.dependants import deepest_first
+from conformance.diagnosis.dependants import deepest_first
 from conformance.model import Diagnosis, Operation, Rejection, Undefined, Verdict
 from conformance.model.verdicts import DIAGNOSED
 from conformance.specification import Specification

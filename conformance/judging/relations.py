@@ -15,8 +15,8 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from conformance import statistics
 from conformance.frozen import CaseTruth, dotted
+from conformance.judging import statistics
 from conformance.model import (
     Combination,
     Differ,

@@ -20,8 +20,8 @@ from conformance.model import (
     Undefined,
     Values,
 )
-from conformance.selection import selected
 from conformance.specification import Specification, load
+from conformance.specification.selection import selected
 
 Row = dict[str, Any]
 

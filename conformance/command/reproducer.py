@@ -13,8 +13,8 @@ from conformance.frozen import Proven, Truth
 from conformance.model import Case, Layout, Values
 from conformance.precision import Dtype
 from conformance.questions import question
+from conformance.questions.strides import laid_out, of_place
 from conformance.specification import Specification
-from conformance.strides import laid_out, of_place
 
 
 def reproducer(case: Case, specification: Specification, dtype: Dtype) -> str:

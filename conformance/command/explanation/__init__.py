@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from conformance import judge
-from conformance.diagnose import Failure, diagnose
+from conformance.command.explanation.derived import derivation
+from conformance.command.explanation.mistakes import mistakes
+from conformance.command.explanation.tensors import plain_text
+from conformance.command.listing import find_case, heading
+from conformance.diagnosis.diagnose import Failure, diagnose
 from conformance.errors import Rejected
-from conformance.explanation.derived import derivation
-from conformance.explanation.mistakes import mistakes
-from conformance.explanation.tensors import plain_text
 from conformance.frozen import CaseTruth, Truth, dotted
 from conformance.harness.connection import Connection
-from conformance.listing import find_case, heading
+from conformance.judging import judge
 from conformance.model import (
     Answer,
     Case,

@@ -10,11 +10,10 @@ from typing import NamedTuple
 
 import msgspec
 
-from conformance import judge
-from conformance.answers import AnswerFile
 from conformance.frozen.kept import KeptTruth
 from conformance.harness.arrays import number_name
 from conformance.harness.connection import Connection
+from conformance.judging import judge
 from conformance.model import (
     Answer,
     Case,
@@ -29,6 +28,7 @@ from conformance.model import (
 from conformance.model.verdicts import DIAGNOSED, NOT_DIAGNOSED, PRINTED
 from conformance.precision import Dtype
 from conformance.questions import question
+from conformance.running.answers import AnswerFile
 from conformance.specification import Specification
 
 #: A case in one dtype, as it is planned.

@@ -1,60 +1,22 @@
-"""The command ``conformance``: a thin edge, each command a few calls into the house.
+"""Each command, a few calls into the house.
 
 Only click is imported when the command starts; everything else when a command needs it.
 """
 
 from __future__ import annotations
 
-import os
-import signal
-import sys
 from pathlib import Path
-from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from conformance import __version__
-from conformance.errors import ConformanceError, SpecificationError, UsageError
-from conformance.layout import LATEST_REPORTS, SPEC
+from conformance.command.options import jobs_option, json_option, spec_option, timeout_option
+from conformance.errors import INTERRUPTED, SpecificationError, UsageError
+from conformance.layout import LATEST_REPORTS
 
 if TYPE_CHECKING:
     from conformance.precision import Dtype
-
-#: The exit code when the kit itself is at fault, so that it never looks like a verdict.
-DEFECT = 70
-
-#: The exit code after Ctrl-C, as shells have it.
-INTERRUPTED = 130
-
-_spec_option = click.option(
-    "--spec",
-    type=click.Path(path_type=Path, exists=True, file_okay=False),
-    default=SPEC,
-    show_default="the specification of the kit",
-    help="Folder of another specification.",
-)
-_json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-
-
-def _number(value: float) -> float:
-    """``value``, unless it is "nan", which no range refuses."""
-    if not value > 0:
-        raise click.BadParameter("'nan' is no number of seconds.")
-    return value
-
-
-_timeout_option = click.option(
-    "--timeout",
-    type=click.FloatRange(min=0, min_open=True),
-    callback=lambda _context, _option, value: _number(value),
-    default=60.0,
-    show_default=True,
-    help="Seconds a question.",
-)
-
-#: More children than there are operations would have nothing to do.
-_MOST_JOBS = 32
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -86,19 +48,13 @@ def cli() -> None:
     show_default=True,
     help="Folder for the reports.",
 )
-@_timeout_option
+@timeout_option
 @click.option("--memory", type=click.IntRange(min=1), metavar="MIB", help="Limit of each child.")
-@click.option(
-    "--jobs",
-    type=click.IntRange(min=1, max=_MOST_JOBS),
-    default=1,
-    show_default=True,
-    help="Children side by side.",
-)
+@jobs_option
 @click.option("--in-process", is_flag=True, help="No child processes, for debuggers.")
 @click.option("--resume", is_flag=True, help="Go on from the partial reports in the folder.")
 @click.option("--published", is_flag=True, help="Markdown alone, without what changes by run.")
-@_spec_option
+@spec_option
 def run(
     backends: tuple[str, ...],
     select: tuple[str, ...],
@@ -126,7 +82,8 @@ def run(
         if not how["in_process"]:  # they start while this process imports what it needs
             adopt_orphans()
             children = spawn_all(names, how["memory"], how["jobs"])
-        from conformance import runner, terminal
+        from conformance.command import terminal
+        from conformance.running import runner
         from conformance.specification import load
 
         if not backends:
@@ -157,12 +114,12 @@ def run(
 @cli.command("list")
 @click.argument("what", type=click.Choice(["cases", "operations", "clauses", "faults", "backends"]))
 @click.option("--select", multiple=True, metavar="PATTERN", help="Only of cases; as for run.")
-@_json_option
-@_spec_option
+@json_option
+@spec_option
 def list_(what: str, select: tuple[str, ...], as_json: bool, spec: Path) -> None:
     """List cases, operations, clauses, faults or backends."""
-    from conformance import listing
-    from conformance.selection import NothingSelected
+    from conformance.command import listing
+    from conformance.specification.selection import NothingSelected
 
     try:
         rows = listing.rows(what, spec, select)
@@ -179,10 +136,10 @@ def list_(what: str, select: tuple[str, ...], as_json: bool, spec: Path) -> None
 
 @cli.command()
 @click.argument("case")
-@_spec_option
+@spec_option
 def show(case: str, spec: Path) -> None:
     """Show one CASE: what it asks, what is due, and the clauses it shows."""
-    from conformance import listing
+    from conformance.command import listing
 
     for line in listing.show(case, spec):
         click.echo(line)
@@ -191,14 +148,14 @@ def show(case: str, spec: Path) -> None:
 @cli.command()
 @click.argument("case")
 @click.option("--backend", metavar="BACKEND", help="Show its answer beside.")
-@_timeout_option
+@timeout_option
 @click.option("--reproducer", is_flag=True, help="Print a file that needs only NumPy instead.")
 @click.option(
     "--dtype",
     type=click.Choice(["float64", "float32"]),
     help="Of the reproducer, which is in float64 without it.",
 )
-@_spec_option
+@spec_option
 def explain(
     case: str,
     backend: str | None,
@@ -218,14 +175,14 @@ def explain(
 
     specification = load(spec)
     if reproducer:
-        from conformance import listing
-        from conformance import reproducer as files
+        from conformance.command import listing
+        from conformance.command import reproducer as files
 
         found = listing.find_case(case, specification)
         click.echo(files.reproducer(found, specification, dtype or "float64"), nl=False)
         return
-    from conformance.explanation import explain as lines
-    from conformance.runner import Options, connect
+    from conformance.command.explanation import explain as lines
+    from conformance.running.runner import Options, connect
 
     with ExitStack() as stack:
         connection = connect(backend, Options(timeout=timeout), {}, stack)[0] if backend else None
@@ -242,7 +199,7 @@ def init(file: Path, base: str | None) -> None:
     """Write a commented adapter to FILE: every operation, its shapes, one of them done."""
     import shlex
 
-    from conformance.scaffold import write_adapter
+    from conformance.command.scaffold import write_adapter
     from conformance.specification import load
 
     write_adapter(file, load().operations, base)
@@ -254,8 +211,8 @@ def init(file: Path, base: str | None) -> None:
 @click.option(
     "--missed", is_flag=True, help="Only faults that no case rejects; exit code 1 if any."
 )
-@_json_option
-@_spec_option
+@json_option
+@spec_option
 def faults(missed: bool, as_json: bool, spec: Path) -> int:
     """List every known mistake, and which cases reject it: D by family and dtype."""
     from conformance.truth.effects import matrix as kills
@@ -278,10 +235,10 @@ def faults(missed: bool, as_json: bool, spec: Path) -> int:
 
 @cli.command()
 @click.option("--quick", is_flag=True, help="Without the oracle: figures against frozen truth.")
-@_spec_option
+@spec_option
 def check(quick: bool, spec: Path) -> None:
     """Prove the specification: its figures and relations, its truth, its kill of every fault."""
-    from conformance import terminal
+    from conformance.command import terminal
     from conformance.specification import load
     from conformance.truth.checking.check import check as check_specification
 
@@ -299,13 +256,13 @@ def check(quick: bool, spec: Path) -> None:
 
 @cli.command()
 @click.argument("families", nargs=-1)
-@_spec_option
+@spec_option
 def freeze(families: tuple[str, ...], spec: Path) -> None:
     """Prove every case and write the truth: values, bounds and sharpest kills.
 
     FAMILIES are folders of cases; without any, all are proven. What is untrue of a case is told.
     """
-    from conformance import terminal
+    from conformance.command import terminal
     from conformance.specification import load
     from conformance.truth.checking.check import about_cases
     from conformance.truth.checking.freeze import prove_all, write
@@ -328,50 +285,3 @@ def freeze(families: tuple[str, ...], spec: Path) -> None:
     if problems := list(about_cases(specification, results)):
         raise SpecificationError(problems)
     click.echo("`conformance check` says whether it all holds.")
-
-
-def main() -> None:
-    """Run the command line and exit with the code of the design."""
-    for name in ("SIGTERM", "SIGHUP"):  # what asks to end does as Ctrl-C, and children end too
-        number = getattr(signal, name, None)
-        if number is not None and signal.getsignal(number) is not signal.SIG_IGN:
-            signal.signal(number, _as_from_the_keyboard)
-    try:
-        code = cli.main(standalone_mode=False)
-        sys.stdout.flush()
-    except ConformanceError as error:
-        click.echo(f"conformance: {error}", err=True)
-        sys.exit(error.exit_code)
-    except click.ClickException as error:
-        error.show()
-        sys.exit(2)
-    except (click.Abort, KeyboardInterrupt):
-        click.echo("conformance: interrupted", err=True)
-        sys.exit(INTERRUPTED)
-    except SystemExit:  # click's own: the reader of our output has gone, as in `| head`
-        _look_away()
-    except BrokenPipeError:
-        _look_away()
-    except Exception:
-        import traceback
-
-        traceback.print_exc()
-        click.echo("conformance: this is a defect of the kit, not of your backend.", err=True)
-        sys.exit(DEFECT)
-    sys.exit(_code(code))
-
-
-def _as_from_the_keyboard(_number: int, frame: FrameType | None) -> None:
-    """Whoever notices Ctrl-C notices this, also where a shell has it ignored."""
-    handler = signal.getsignal(signal.SIGINT)
-    (handler if callable(handler) else signal.default_int_handler)(signal.SIGINT, frame)
-
-
-def _look_away() -> None:
-    """End in silence where nobody reads."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-    sys.exit(0)
-
-
-def _code(returned: Any) -> int:
-    return returned if isinstance(returned, int) else 0

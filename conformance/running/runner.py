@@ -11,23 +11,23 @@ from threading import Event
 
 import msgspec
 
-from conformance import environment, resume
-from conformance.answers import AnswerFile
 from conformance.errors import UsageError
 from conformance.harness.connection import Connection, InProcess
 from conformance.harness.load import load
 from conformance.harness.names import check_name, check_names, default_names
 from conformance.harness.process import ChildBackend
 from conformance.harness.spawn import Spawned, spawn_all
+from conformance.judging.support import hold_to_support, near_names
 from conformance.model import VERDICTS, Backend, Case, Report, Verdict
 from conformance.precision import DTYPES, Dtype
 from conformance.report.files import file_name, write_reports
-from conformance.selection import selected
-from conformance.session import Session
-from conformance.share import Kept
+from conformance.running import environment, resume
+from conformance.running.answers import AnswerFile
+from conformance.running.session import Session
+from conformance.running.share import Kept
 from conformance.specification import Specification
 from conformance.specification import load as load_specification
-from conformance.support import hold_to_support, near_names
+from conformance.specification.selection import selected
 
 #: Called with the name of the backend, how many cases are judged, and how many are planned; then,
 #: where any failed, with ``NAME, mistakes``, into how many failures it was looked, and of how many.

@@ -1,0 +1,1 @@
+"""What explains the failures of a run: known mistakes, and other failures."""
