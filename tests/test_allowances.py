@@ -10,7 +10,7 @@ from conformance.precision import PRECISIONS
 from conformance.truth.arithmetic.balls import Balls, precision
 from conformance.truth.arithmetic.domains import Doubles
 from conformance.truth.arithmetic.functions import erf, erfc, exp, power, sqrt
-from conformance.truth.arithmetic.nodes import take
+from conformance.truth.arithmetic.gathering import take
 from conformance.truth.arithmetic.tape import Tape
 from conformance.truth.proof.bounds import first_order
 

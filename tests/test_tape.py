@@ -13,7 +13,7 @@ from conformance.precision import PRECISIONS
 from conformance.truth.arithmetic.balls import Balls, precision
 from conformance.truth.arithmetic.domains import Doubles
 from conformance.truth.arithmetic.functions import erf, erfc, exp, power, sqrt
-from conformance.truth.arithmetic.nodes import scatter, stack, take
+from conformance.truth.arithmetic.gathering import scatter, stack, take
 from conformance.truth.arithmetic.reverse import adjoints, ancestry
 from conformance.truth.arithmetic.tape import Leaf, Tape
 

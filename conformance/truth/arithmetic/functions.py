@@ -7,7 +7,8 @@ from collections.abc import Callable
 import numpy as np
 
 from conformance.truth.arithmetic.domains import Function
-from conformance.truth.arithmetic.nodes import Factor, Node, alive
+from conformance.truth.arithmetic.nodes import Node, alive
+from conformance.truth.arithmetic.roundings import Factor
 
 
 def _unary(function: Function, a: Node, factor: Factor, derivative: Callable[[Node], Node]) -> Node:

@@ -1,41 +1,26 @@
-"""A tape of array operations: values, gradients by reverse mode, and the rounding of each step.
+"""A tape of array operations: values, and gradients by reverse mode.
 
 Every pullback is written in the operations of the tape itself, so a gradient is again a node that
 can be differentiated. That is what the bounds need: the derivative of a gradient with respect to
 every intermediate result of the computation that produced it.
-
-Each node knows what one honest evaluation of it may add as error, in any precision::
-
-    allowance = factor * extent * u + steps * smallest normal
-
-``extent`` is the largest magnitude met on the way (for a sum, the sum of the magnitudes), ``u``
-the unit roundoff, ``factor`` the number of roundings. The factors are those of conformance suites
-that had to hold against shipped hardware: ``exp`` (3 + 2|t|) ulp, ``log`` 5 ulp and ``erf`` 5 ulp
-(TOSA), division 2.5 ulp, ``sqrt`` 1 ulp and ``erfc`` 16 ulp (OpenCL), one ulp being at most 2u;
-a product or sum of n terms n + 1 roundings, in any order (N. Higham, "Accuracy and Stability of
-Numerical Algorithms", 2nd ed., section 3.1).
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TypeAlias
 from weakref import ref
 
 import numpy as np
 
-from conformance.precision import Precision
-
-if TYPE_CHECKING:
-    from conformance.truth.arithmetic.tape import Tape
+from conformance.truth.arithmetic.roundings import Factor, Rounded
 
 #: Takes the adjoint of a node; gives the adjoint of each parent (None: it has none).
 Pullback: TypeAlias = Callable[["Node"], Sequence["Node | None"]]
-Factor: TypeAlias = float | np.ndarray
 
 
-class Node:
+class Node(Rounded):
     """One array on a tape. ``parents`` were combined to give ``value``.
 
     ``pullback`` is the derivative. ``rule`` is what the specification, or a fault, says the
@@ -45,20 +30,10 @@ class Node:
     thousands, and a collector that looks for circles would take longer than they do.
     """
 
-    __slots__ = (
-        "__weakref__",
-        "_extent",
-        "_zero",
-        "_zeros",
-        "factor",
-        "parents",
-        "pullback",
-        "rule",
-        "steps",
-        "tape",
-        "value",
-    )
+    __slots__ = ("pullback", "rule")
     __array_ufunc__ = None  # NumPy arrays leave arithmetic with nodes to the nodes
+
+    parents: tuple[Node, ...]
 
     def __init__(
         self,
@@ -72,62 +47,12 @@ class Node:
         rule: Pullback | None = None,
         zero: Callable[[], np.ndarray] | None = None,
     ) -> None:
-        self.tape: Tape = parents[0].tape
-        self.value = np.asarray(value)  # NumPy unwraps objects of rank 0
-        self.parents = parents
+        super().__init__(
+            parents[0].tape, value, parents, factor=factor, extent=extent, steps=steps, zero=zero
+        )
         self.pullback = pullback
-        self.factor = factor
-        self._extent = extent
-        self.steps = steps
         self.rule = rule or pullback
-        self._zero = zero
-        self._zeros: np.ndarray | None = None
         self.tape.finish(self)
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        return self.value.shape
-
-    @property
-    def ndim(self) -> int:
-        return self.value.ndim
-
-    def magnitude(self) -> np.ndarray:
-        """Absolute values as doubles."""
-        return np.asarray(self.tape.domain.magnitude(self.value))
-
-    def extent(self) -> np.ndarray:
-        """The largest magnitude met on the way to each element, as doubles."""
-        return self.magnitude() if self._extent is None else self._extent()
-
-    def zero(self) -> np.ndarray:
-        """Which elements are an exact zero in every honest evaluation, as far as is known."""
-        if self._zeros is None:
-            for node in _unasked(self):
-                node._zeros = np.asarray(node.find_zero())  # noqa: SLF001
-            assert self._zeros is not None
-        return self._zeros
-
-    def find_zero(self) -> np.ndarray:
-        """What ``zero`` keeps, from that of the parents."""
-        return np.zeros(self.shape, dtype=bool) if self._zero is None else self._zero()
-
-    def allowance(self, precision: Precision) -> np.ndarray:
-        """The error that one honest evaluation of this node may add, as doubles.
-
-        None where the element is an exact zero in all of them, as a product with a zero that was
-        given: there is nothing to round.
-        """
-        if self.steps == 0:
-            return np.zeros(self.shape)
-        rounding = self.factor * self.extent() * precision.unit_roundoff
-        allowed = np.asarray(rounding + self.steps * precision.smallest_normal)
-        return np.where(self.zero(), 0.0, allowed)
-
-    def overflows(self, precision: Precision) -> bool:
-        """Whether an intermediate result may be too large for the precision (or isn't finite)."""
-        extent = self.extent()
-        return bool(extent.size) and not bool(np.all(extent <= 0.99 * precision.largest))
 
     # Arithmetic. Numbers on the other side must be whole: they are exact everywhere.
 
@@ -173,7 +98,7 @@ class Node:
         return Node(
             self.value.reshape(shape),
             (self,),
-            lambda g: (g.reshape((*_batch(g, shape), *before)),),
+            lambda g: (g.reshape((*batch_of(g, shape), *before)),),
             zero=lambda: self.zero().reshape(shape),
         )
 
@@ -231,25 +156,6 @@ class Node:
     def detach(self) -> Node:
         """The same value, through which no gradient flows."""
         return self.with_rule((), lambda _: ())
-
-
-def _unasked(node: Node) -> list[Node]:
-    """``node`` and all behind it whose zeros are not known yet, parents first.
-
-    A loop and no recursion: a training is thousands of steps deep.
-    """
-    ordered: list[Node] = []
-    seen: set[int] = set()
-    waiting = [(node, False)]
-    while waiting:
-        here, done = waiting.pop()
-        if done:
-            ordered.append(here)
-        elif id(here) not in seen and here._zeros is None:  # noqa: SLF001
-            seen.add(id(here))
-            waiting.append((here, True))
-            waiting.extend((parent, False) for parent in here.parents)
-    return ordered
 
 
 def alive(node: Node) -> Callable[[], Node]:
@@ -347,7 +253,7 @@ def add_up(a: Node, axis: int | tuple[int, ...], *, keepdims: bool = False) -> N
     terms = math.prod(a.shape[x] for x in axes)
 
     def pullback(g: Node) -> tuple[Node]:
-        batch = _batch(g, value.shape)
+        batch = batch_of(g, value.shape)
         return (g.reshape((*batch, *kept)).broadcast_to((*batch, *a.shape)),)
 
     if terms:
@@ -365,63 +271,13 @@ def add_up(a: Node, axis: int | tuple[int, ...], *, keepdims: bool = False) -> N
     )
 
 
-def take(a: Node, index: Any) -> Node:
-    """``a[index]``; a gradient is added up where an element is taken more than once."""
-    value = np.asarray(a.value[index])
-
-    def pullback(g: Node) -> tuple[Node]:
-        batch = _batch(g, value.shape)
-        return (scatter(g, _behind(batch, index), (*batch, *a.shape)),)
-
-    return Node(value, (a,), pullback, zero=lambda: np.asarray(a.zero()[index]))
-
-
-def stack(nodes: Sequence[Node]) -> Node:
-    """Nodes of one shape along a new first axis."""
-
-    def pullback(g: Node) -> list[Node]:
-        batch = _batch(g, value.shape)
-        return [take(g, _behind(batch, k)) for k in range(len(nodes))]
-
-    value = np.stack([node.value for node in nodes])
-    return Node(
-        value, tuple(nodes), pullback, zero=lambda: np.stack([node.zero() for node in nodes])
-    )
-
-
-def scatter(a: Node, index: Any, shape: tuple[int, ...]) -> Node:
-    """Zeros of ``shape`` with ``a`` added at ``index``; what meets in one place is summed."""
-
-    def spread(values: np.ndarray, onto: np.ndarray) -> np.ndarray:
-        np.add.at(onto, index, values)
-        return onto
-
-    met = spread(np.ones(a.shape), np.zeros(shape))
-    blank = a.tape.domain.from_floats(np.zeros(shape))
-    return Node(
-        spread(a.value, blank),
-        (a,),
-        lambda g: (take(g, _behind(_batch(g, shape), index)),),
-        factor=met,
-        extent=lambda: spread(a.magnitude(), np.zeros(shape)),
-        steps=int(met.max(initial=1.0)),
-        zero=lambda: spread((~a.zero()).astype(np.float64), np.zeros(shape)) == 0,
-    )
-
-
 # A pullback may be given many adjoints at once, stacked along axes before those of the node: the
 # bounds ask for the derivatives of every element of an output in one sweep.
 
 
-def _batch(g: Node, shape: tuple[int, ...]) -> tuple[int, ...]:
+def batch_of(g: Node, shape: tuple[int, ...]) -> tuple[int, ...]:
     """The leading axes along which adjoints of a node of ``shape`` are stacked."""
     return g.shape[: g.ndim - len(shape)]
-
-
-def _behind(batch: tuple[int, ...], index: Any) -> Any:
-    """``index`` for an array with leading axes of the shape ``batch``."""
-    inner = index if isinstance(index, tuple) else (index,)
-    return (*(slice(None) for _ in batch), *inner)
 
 
 def _unbroadcast(g: Node, out: tuple[int, ...], shape: tuple[int, ...]) -> Node:

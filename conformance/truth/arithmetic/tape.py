@@ -12,6 +12,7 @@ from conformance.model import Number, Tensor
 from conformance.precision import Precision
 from conformance.truth.arithmetic.domains import Constant, Domain
 from conformance.truth.arithmetic.nodes import Node
+from conformance.truth.arithmetic.roundings import Rounded
 
 #: Stands for a number that no precision holds.
 _NEVER_EXACT = Fraction(1, 3)
@@ -66,17 +67,10 @@ class Leaf(Node):
     def __init__(
         self, tape: Tape, value: np.ndarray, exact: Sequence[Number | Fraction] | None
     ) -> None:
-        self.tape = tape
-        self.value = np.asarray(value)  # NumPy unwraps objects of rank 0
-        self.parents = ()
-        self.pullback = lambda _: ()
-        self.factor = 1.0
-        self._extent = None
-        self.rule = self.pullback
-        self.steps = 0 if exact is None else 1
+        # Not that of Node, which has its tape from its parents.
+        Rounded.__init__(self, tape, value, (), factor=1.0, steps=0 if exact is None else 1)
+        self.pullback = self.rule = lambda _: ()
         self.exact = exact
-        self._zero = None
-        self._zeros = None
         tape.finish(self)
 
     def find_zero(self) -> np.ndarray:

@@ -6,7 +6,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from conformance.truth.arithmetic.nodes import Node, scatter, take
+from conformance.truth.arithmetic.gathering import scatter, take
+from conformance.truth.arithmetic.nodes import Node
 from conformance.truth.faults import Fault
 
 

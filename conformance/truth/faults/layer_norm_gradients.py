@@ -10,7 +10,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from conformance.truth.arithmetic.nodes import Node, take
+from conformance.truth.arithmetic.gathering import take
+from conformance.truth.arithmetic.nodes import Node
 from conformance.truth.diagnosis.halves import halved
 from conformance.truth.faults import Fault
 from conformance.truth.faults._pieces import average

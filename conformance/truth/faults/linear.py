@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from conformance.truth.arithmetic.nodes import Node, take
+from conformance.truth.arithmetic.gathering import take
+from conformance.truth.arithmetic.nodes import Node
 from conformance.truth.faults import Fault
 from conformance.truth.faults._pieces import average
 from conformance.truth.reference import Reference

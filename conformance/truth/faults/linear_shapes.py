@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from conformance.errors import Rejected
-from conformance.truth.arithmetic.nodes import Node, take
+from conformance.truth.arithmetic.gathering import take
+from conformance.truth.arithmetic.nodes import Node
 from conformance.truth.faults import Fault
 
 # -------------------------------------------------------------------------------- what comes back

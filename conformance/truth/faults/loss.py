@@ -7,7 +7,8 @@ from decimal import Decimal
 import numpy as np
 
 from conformance.truth.arithmetic.functions import log
-from conformance.truth.arithmetic.nodes import Node, take
+from conformance.truth.arithmetic.gathering import take
+from conformance.truth.arithmetic.nodes import Node
 from conformance.truth.faults import Fault
 from conformance.truth.faults._pieces import number, where
 

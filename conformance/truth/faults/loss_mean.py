@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from conformance.truth.arithmetic.functions import log
-from conformance.truth.arithmetic.nodes import Node, take
+from conformance.truth.arithmetic.gathering import take
+from conformance.truth.arithmetic.nodes import Node
 from conformance.truth.faults import Fault
 
 #: A target that none is: nothing is left out.

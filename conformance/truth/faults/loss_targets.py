@@ -6,7 +6,8 @@ import math
 
 import numpy as np
 
-from conformance.truth.arithmetic.nodes import Node, take
+from conformance.truth.arithmetic.gathering import take
+from conformance.truth.arithmetic.nodes import Node
 from conformance.truth.faults import Fault
 from conformance.truth.faults.embedding_ids import whole_numbers
 from conformance.truth.reference import Reference

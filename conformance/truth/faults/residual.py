@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from conformance.truth.arithmetic.nodes import Node, take
+from conformance.truth.arithmetic.gathering import take
+from conformance.truth.arithmetic.nodes import Node
 from conformance.truth.faults import Fault
 from conformance.truth.faults._pieces import average
 

@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from conformance.truth.arithmetic.nodes import Node, take
+from conformance.truth.arithmetic.gathering import take
+from conformance.truth.arithmetic.nodes import Node
 from conformance.truth.faults import Fault
 from conformance.truth.proof.evaluate import Impossible, by_name
 

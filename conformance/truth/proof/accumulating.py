@@ -7,7 +7,8 @@ import math
 import numpy as np
 
 from conformance.truth.arithmetic.functions import log
-from conformance.truth.arithmetic.nodes import Node, take
+from conformance.truth.arithmetic.gathering import take
+from conformance.truth.arithmetic.nodes import Node
 from conformance.truth.reference import Reference
 
 #: The roundings of a scale that is folded into two factors: two constants and two products.

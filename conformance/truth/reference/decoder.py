@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from conformance.errors import Rejected
-from conformance.truth.arithmetic.nodes import Node, scatter, take
+from conformance.truth.arithmetic.gathering import scatter, take
+from conformance.truth.arithmetic.nodes import Node
 from conformance.truth.reference.loss import LossRules
 
 

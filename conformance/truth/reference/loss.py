@@ -6,7 +6,8 @@ import numpy as np
 
 from conformance.errors import Rejected
 from conformance.truth.arithmetic.functions import log
-from conformance.truth.arithmetic.nodes import Node, take
+from conformance.truth.arithmetic.gathering import take
+from conformance.truth.arithmetic.nodes import Node
 from conformance.truth.reference.attention import AttentionRules
 
 

@@ -8,7 +8,8 @@ from typing import Any, cast
 
 import numpy as np
 
-from conformance.truth.arithmetic.nodes import Node, stack
+from conformance.truth.arithmetic.gathering import stack
+from conformance.truth.arithmetic.nodes import Node
 from conformance.truth.arithmetic.reverse import adjoints, ancestry
 from conformance.truth.reference.decoder import DecoderRules
 from conformance.truth.reference.initialisation import InitialisationRules
