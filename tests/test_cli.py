@@ -17,7 +17,7 @@ import conformance
 from conformance import __all__ as public
 from conformance.backends.numpy import NumpyBackend
 from conformance.command import entry
-from conformance.command.listing import show as show_case
+from conformance.command.showing import show as show_case
 from conformance.errors import UsageError
 from conformance.layout import BACKENDS, PACKAGE, ROOT, SPEC
 from conformance.specification import load

@@ -14,8 +14,8 @@ import pytest
 
 from conformance.backends.numpy import NumpyBackend
 from conformance.command.explanation import explain
-from conformance.command.listing import heading
 from conformance.command.reproducer import _literal, reproducer
+from conformance.command.showing import heading
 from conformance.errors import UsageError
 from conformance.harness.connection import InProcess
 from conformance.model import Call, Values

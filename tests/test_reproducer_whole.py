@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from conformance.command import reproducer
-from conformance.command.listing import heading
+from conformance.command.showing import heading
 from conformance.frozen import thaw
 from conformance.model import Call, Case, Values
 from conformance.specification import load

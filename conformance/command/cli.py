@@ -139,9 +139,9 @@ def list_(what: str, select: tuple[str, ...], as_json: bool, spec: Path) -> None
 @spec_option
 def show(case: str, spec: Path) -> None:
     """Show one CASE: what it asks, what is due, and the clauses it shows."""
-    from conformance.command import listing
+    from conformance.command.showing import show as lines
 
-    for line in listing.show(case, spec):
+    for line in lines(case, spec):
         click.echo(line)
 
 
@@ -175,10 +175,10 @@ def explain(
 
     specification = load(spec)
     if reproducer:
-        from conformance.command import listing
         from conformance.command import reproducer as files
+        from conformance.command.showing import find_case
 
-        found = listing.find_case(case, specification)
+        found = find_case(case, specification)
         click.echo(files.reproducer(found, specification, dtype or "float64"), nl=False)
         return
     from conformance.command.explanation import explain as lines

@@ -1,26 +1,15 @@
-"""The lists and the single case that the command line prints."""
+"""The lists that the command line prints."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
 from conformance.errors import UsageError
-from conformance.model import (
-    Case,
-    FromOutput,
-    Operation,
-    Parameters,
-    Rejection,
-    Relations,
-    Tensor,
-    Undefined,
-    Values,
-)
-from conformance.specification import Specification, load
+from conformance.model import Case, Operation
+from conformance.specification import load
 from conformance.specification.selection import selected
 
 Row = dict[str, Any]
@@ -107,110 +96,3 @@ def lines(found: Sequence[Row]) -> Iterator[str]:
     for row in texts:
         padded = [text.ljust(width) for text, width in zip(row[:-1], widths, strict=False)]
         yield "  ".join([*padded, row[-1]]).rstrip()
-
-
-def show(case_id: str, spec: Path) -> Iterator[str]:
-    """One case as text: what it is for, what it asks, what is due.
-
-    Raises UsageError where there is none of that id, with near ones.
-    """
-    specification = load(spec)
-    case = find_case(case_id, specification)
-    yield from heading(case, specification)
-    yield from _due(case, specification)
-
-
-def find_case(case_id: str, specification: Specification) -> Case:
-    """The case of that id. Raises UsageError where there is none, with near ones."""
-    if case_id not in specification.cases:
-        near = get_close_matches(case_id, specification.cases, n=3, cutoff=0.3)
-        hint = f"near ids: {', '.join(near)}" if near else "`conformance list cases` shows all"
-        raise UsageError(f"there is no case {case_id!r}", hint)
-    return specification.cases[case_id]
-
-
-def heading(case: Case, specification: Specification) -> Iterator[str]:
-    """What a case is for, the clauses it shows, and what it is given."""
-    yield f"{case.id}: {case.title}"
-    yield f"  {case.operation}, {case.mode}, in {' and '.join(case.dtypes)}"
-    yield f"  {case.file}:{case.line}"
-    if case.layout != "contiguous":
-        yield f"  the arrays are {case.layout} in memory"
-    if case.derived:
-        yield f"  derived: {case.derived}"
-    if why := case.free or specification.operations[case.operation].free:
-        yield f"  free, only relations are judged: {why}"
-    yield ""
-    for clause in case.clauses:
-        text = specification.clauses[clause]
-        yield f"  {clause}: {text.text} ({text.document}, {text.section})"
-    yield ""
-    for name, call in case.calls.items():
-        if name:
-            yield f"  call {name}"
-        for argument, value in call.given.items():
-            yield from _given(argument, value)
-        if call.outputs:
-            yield f"  asked for {', '.join(call.outputs)}"
-        for output, value in call.upstream.items():
-            yield f"  upstream of {output} = {_shown(value)}; with respect to {', '.join(call.wrt)}"
-    yield ""
-
-
-def _due(case: Case, specification: Specification) -> Iterator[str]:
-    match case.expectation:
-        case Rejection(kind=kind, beside=beside):
-            yield f"  must be rejected as {kind}; counts beside {beside}"
-        case Undefined(output=output, beside=beside):
-            yield f"  {output} has no value: never a finite number; counts beside {beside}"
-        case Relations(relate=relate):
-            yield from (f"  {relation}" for relation in relate)
-        case Values():
-            yield from _proven(case, specification)
-
-
-def _proven(case: Case, specification: Specification) -> Iterator[str]:
-    from conformance.frozen import Truth
-
-    truth = Truth(Path(specification.root) / "truth").of(case)
-    for (_, output), proven in truth.items():
-        yield f"  {output}, shape {list(proven.shape)}:"
-        for index, text in zip(_places(proven.shape), proven.text.reshape(-1), strict=True):
-            allowed = ", ".join(
-                f"{dtype} {proven.bounds[dtype][index]:.3g}" for dtype in case.dtypes
-            )
-            yield f"    {list(index)} {text}  bound {allowed}"
-
-
-def _places(shape: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
-    import itertools
-
-    return itertools.product(*(range(size) for size in shape))
-
-
-def _given(argument: str, value: Any) -> Iterator[str]:
-    if isinstance(value, Parameters):
-        yield f"  {argument}"
-        yield from (f"    {name} = {_shown(item)}" for name, item in value.tensors.items())
-    else:
-        yield f"  {argument} = {_shown(value)}"
-
-
-def _shown(value: Any) -> str:
-    if isinstance(value, FromOutput):
-        return f"output {value.output} of call {value.call}"
-    if not isinstance(value, Tensor):
-        return str(value)
-    if len(value.data) > 64:
-        return f"{len(value.data)} numbers of shape {list(value.shape)}: {value.data[0]}, …"
-    if not value.data:
-        return f"nothing, of shape {list(value.shape)}"
-    return _nested([str(number) for number in value.data], value.shape)
-
-
-def _nested(texts: list[str], shape: tuple[int, ...]) -> str:
-    if not shape:
-        return texts[0]
-    step = len(texts) // shape[0]
-    parts = [_nested(texts[i : i + step], shape[1:]) for i in range(0, len(texts), step)]
-    return f"[{', '.join(parts)}]"

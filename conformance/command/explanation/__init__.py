@@ -8,7 +8,7 @@ from pathlib import Path
 from conformance.command.explanation.derived import derivation
 from conformance.command.explanation.mistakes import mistakes
 from conformance.command.explanation.tensors import plain_text
-from conformance.command.listing import find_case, heading
+from conformance.command.showing import find_case, heading
 from conformance.diagnosis.diagnose import Failure, diagnose
 from conformance.errors import Rejected
 from conformance.frozen import CaseTruth, Truth, dotted
