@@ -18,6 +18,18 @@ Entry = TypeVar("Entry", bound=msgspec.Struct)
 _PATH_STEP = re.compile(r"\.([A-Za-z_][\w-]*)|\[(\d+|\.\.\.)\]")
 _UNKNOWN_FIELD = re.compile(r"unknown field `(.*?)`")
 
+_EXPECTED = re.compile(r"Expected `(.*)`, got `(.*)`")
+_WORDS = {
+    "array": "a list",
+    "bool": "true or false",
+    "decimal": "a number",
+    "float": "a number",
+    "int": "a whole number",
+    "null": "nothing",
+    "object": "a mapping",
+    "str": "text",
+}
+
 
 class Collector:
     """Faults of one document; ``at`` notes a malformed value and lets the work go on."""
@@ -48,8 +60,19 @@ class Collector:
             if unknown:
                 message = f"unknown key {unknown[1]!r}; known: {', '.join(kind.__struct_fields__)}"
                 steps.append(unknown[1])
-            self.add((*path, *steps), message.replace("Object missing", "missing"))
+            self.add((*path, *steps), _in_words(message).replace("Object missing", "missing"))
             return None
+
+
+def _in_words(message: str) -> str:
+    """``message`` without the names that JSON has for what stands in YAML."""
+    expected = _EXPECTED.fullmatch(message)
+    if expected is None:
+        return message
+    wanted, got = (
+        [_WORDS.get(kind, kind) for kind in part.split(" | ")] for part in expected.groups()
+    )
+    return f"expected {' or '.join(wanted)}, not {' or '.join(got)}"
 
 
 def _with_keys(value: Any, kind: type[Any], text: str, steps: list[Any]) -> list[Any]:
