@@ -118,7 +118,7 @@ def verdicts(out: str) -> Iterator[Row]:
     """A verdict, report included, beyond the bare call; against an item of plain pytest."""
     import conformance
     from conformance.backends.numpy import NumpyBackend
-    from conformance.running.runner import Options
+    from conformance.running.options import Options
 
     backend = NumpyBackend()
     asked = [(each, backend.answer(each).outputs) for each in all_questions()]

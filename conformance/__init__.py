@@ -9,7 +9,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from conformance.errors import Rejected
+from conformance.errors import ConformanceError, Rejected
 from conformance.layout import CHECKOUT, ROOT, cache_folder
 
 if CHECKOUT:
@@ -18,7 +18,8 @@ if CHECKOUT:
 
 if TYPE_CHECKING:
     from conformance.harness.adapter import Adapter
-    from conformance.model import Answer, Backend, Description, Question
+    from conformance.model import Answer, Backend, Description, Question, Report, Verdict
+    from conformance.running.options import Options
     from conformance.running.runner import run
 
 __version__ = "0.1.0"
@@ -27,9 +28,13 @@ __all__ = [
     "Adapter",
     "Answer",
     "Backend",
+    "ConformanceError",
     "Description",
+    "Options",
     "Question",
     "Rejected",
+    "Report",
+    "Verdict",
     "cache_folder",
     "run",
 ]
@@ -39,7 +44,10 @@ _HOMES = {
     "Answer": "conformance.model",
     "Backend": "conformance.model",
     "Description": "conformance.model",
+    "Options": "conformance.running.options",
     "Question": "conformance.model",
+    "Report": "conformance.model",
+    "Verdict": "conformance.model",
     "run": "conformance.running.runner",
 }
 

@@ -560,6 +560,9 @@ def test_a_time_limit_is_a_number(command):
     [
         ({"backends": "numpy"}, "backends is a list, not the text 'numpy'"),
         ({"backends": ["numpy"], "select": "gelu/*"}, "select is a list, not the text 'gelu/*'"),
+        ({"backends": None}, "backends is a list, not None\n  leave it out"),
+        ({"backends": NumpyBackend()}, "backends is a list, not <"),
+        ({"dtypes": "float64"}, "dtypes is a list, not the text 'float64'"),
         ({"backends": [NumpyBackend]}, "NumpyBackend is a class, not a backend"),
     ],
 )
@@ -567,6 +570,18 @@ def test_a_wrong_call_is_told_before_anything_runs(arguments, line):
     """Text where a list is due, and a class where an object is."""
     with pytest.raises(UsageError, match=re.escape(line)):
         conformance.run(**arguments)
+
+
+def test_what_is_listed_may_come_one_by_one():
+    """Generators are read once, whatever they are needed for."""
+    (report,) = conformance.run(
+        (each for each in [NumpyBackend()]),
+        select=(each for each in ["gelu/pair"]),
+        dtypes=(each for each in ["float32"]),
+    )
+    assert [(v.case, v.dtype, v.verdict) for v in report.verdicts] == [
+        ("gelu/pair", "float32", "pass")
+    ]
 
 
 def test_an_unknown_case_is_told_with_near_ids(command):
@@ -719,7 +734,8 @@ def test_nothing_in_the_kit_imports_an_adapter():
 def test_the_specification_and_the_nouns_need_no_numpy():
     """What lists and help read is free of every library but the decoders."""
     allowed = {"conformance", "msgspec", "yaml", "platformdirs", *sys.stdlib_module_names}
-    for folder in (PACKAGE / "specification", PACKAGE / "cli.py", PACKAGE / "errors.py"):
+    edge = (PACKAGE / "command" / name for name in ("cli.py", "entry.py", "options.py"))
+    for folder in (PACKAGE / "specification", PACKAGE / "model", PACKAGE / "errors.py", *edge):
         found = {module.partition(".")[0] for _, module in modules(folder)}
         assert found <= allowed | {"click"}
 

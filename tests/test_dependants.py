@@ -16,7 +16,7 @@ from conformance.errors import UsageError
 from conformance.harness.load import load as load_backend
 from conformance.report.causes import root_causes
 from conformance.report.text import cause_lines
-from conformance.running.runner import Options
+from conformance.running.options import Options
 from conformance.specification import load
 from tests import running
 from tests.reports.conftest import bare, failing, passing, report

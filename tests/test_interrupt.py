@@ -15,7 +15,7 @@ import conformance
 from conformance.backends.numpy import NumpyBackend
 from conformance.layout import ROOT
 from conformance.report.text import summary_lines
-from conformance.running.runner import Options
+from conformance.running.options import Options
 from tests import running
 from tests.running import Trace, eventually, read_reports, vice
 

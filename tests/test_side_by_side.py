@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 import conformance
-from conformance.running.runner import Options
+from conformance.running.options import Options
 from tests import running
 from tests.running import Trace, vice
 

@@ -56,6 +56,20 @@ def test_a_method_that_nearly_has_the_name_of_an_operation_is_noted():
     assert f"note: {note}" in summary_lines(report)
 
 
+def test_a_dtype_that_the_kit_does_not_ask_in_is_noted():
+    """A slip of the pen in a list of dtypes would leave questions unasked in silence."""
+
+    class Mine(NumpyBackend):
+        dtypes = ("float64", "f32")
+
+    (report,) = conformance.run([Mine()], select=["gelu/pair"])
+    assert {v.dtype: v.verdict for v in report.verdicts} == {
+        "float64": "pass",
+        "float32": "unsupported",
+    }
+    assert report.notes == ("it was not asked in f32: the kit asks in float64 and float32",)
+
+
 def test_what_says_that_it_is_not_implemented_is_unsupported():
     """The usual stub is no refusal of valid arguments, unless other questions were answered."""
 

@@ -84,6 +84,7 @@ def run(
             children = spawn_all(names, how["memory"], how["jobs"])
         from conformance.command import terminal
         from conformance.running import runner
+        from conformance.running.options import Options
         from conformance.specification import load
 
         if not backends:
@@ -94,7 +95,7 @@ def run(
                 select=select,
                 dtypes=dtypes or ("float64", "float32"),  # type: ignore[arg-type] # click checks
                 out=out,
-                options=runner.Options(**how),
+                options=Options(**how),
                 specification=load(spec),
                 progress=progress,
                 interrupted=terminal.say_looking_for_mistakes,
@@ -182,7 +183,8 @@ def explain(
         click.echo(files.reproducer(found, specification, dtype or "float64"), nl=False)
         return
     from conformance.command.explanation import explain as lines
-    from conformance.running.runner import Options, connect
+    from conformance.running.options import Options
+    from conformance.running.runner import connect
 
     with ExitStack() as stack:
         connection = connect(backend, Options(timeout=timeout), {}, stack)[0] if backend else None

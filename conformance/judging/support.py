@@ -11,8 +11,9 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from conformance.model import Verdict
+from conformance.model import Description, Verdict
 from conformance.model.verdicts import NOT_ASKED
+from conformance.precision import DTYPES
 
 
 def hold_to_support(verdicts: Sequence[Verdict]) -> list[Verdict]:
@@ -28,6 +29,16 @@ def hold_to_support(verdicts: Sequence[Verdict]) -> list[Verdict]:
         else verdict
         for verdict in verdicts
     ]
+
+
+def notes(description: Description, operations: Iterable[str]) -> tuple[str, ...]:
+    """What a backend says it has, and was not asked for."""
+    strange = (
+        f"it was not asked in {dtype}: the kit asks in {' and '.join(DTYPES)}"
+        for dtype in description.dtypes
+        if dtype not in DTYPES
+    )
+    return (*near_names(description.operations, operations), *strange)
 
 
 def near_names(methods: Iterable[str], operations: Iterable[str]) -> tuple[str, ...]:

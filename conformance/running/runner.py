@@ -17,12 +17,13 @@ from conformance.harness.load import load
 from conformance.harness.names import check_name, check_names, default_names
 from conformance.harness.process import ChildBackend
 from conformance.harness.spawn import Spawned, spawn_all
-from conformance.judging.support import hold_to_support, near_names
+from conformance.judging.support import hold_to_support, notes
 from conformance.model import VERDICTS, Backend, Case, Report, Verdict
 from conformance.precision import DTYPES, Dtype
 from conformance.report.files import file_name, write_reports
 from conformance.running import environment, resume
 from conformance.running.answers import AnswerFile
+from conformance.running.options import Options, listed, refuse_limits, refuse_strangers
 from conformance.running.session import Session
 from conformance.running.share import Kept
 from conformance.specification import Specification
@@ -34,29 +35,11 @@ from conformance.specification.selection import selected
 Progress = Callable[[str, int, int], None]
 
 
-class Options(msgspec.Struct, frozen=True, kw_only=True):
-    """How to run, whatever is judged.
-
-    ``timeout`` is per question in seconds, ``memory`` per child in MiB. ``jobs`` is how many
-    children are asked side by side: the operations of a named backend are dealt out to so many.
-    ``in_process`` asks backends in this process, for debuggers, with none of these. ``published``
-    writes Markdown alone, without what changes from run to run; ``resume`` goes on from the partial
-    reports in the folder.
-    """
-
-    timeout: float = 60.0
-    memory: int | None = None
-    jobs: int = 1
-    in_process: bool = False
-    published: bool = False
-    resume: bool = False
-
-
 def run(
-    backends: Sequence[str | Backend] = (),
+    backends: Iterable[str | Backend] = (),
     *,
     select: Iterable[str] = (),
-    dtypes: Sequence[Dtype] = DTYPES,
+    dtypes: Iterable[Dtype] = DTYPES,
     out: Path | str | None = None,
     options: Options | None = None,
     specification: Specification | None = None,
@@ -75,34 +58,23 @@ def run(
     Raises SpecificationError, UsageError (a pattern that selects nothing, two backends of one name,
     nothing to go on from) and BackendError.
     """
-    for name, given in (("backends", backends), ("select", select)):
-        if isinstance(given, str):
-            raise UsageError(f"{name} is a list, not the text {given!r}", f"write [{given!r}]")
-    for backend in backends:
-        if not isinstance(backend, str) and not hasattr(backend, "answer"):
-            hint = "give the name of one, or an object with describe() and answer(question)"
-            raise UsageError(f"{backend!r} is no backend", hint)
-    strange = [dtype for dtype in dtypes if dtype not in DTYPES]
-    if strange or not dtypes:
-        raise UsageError(
-            f"there is no dtype {strange[0]!r}" if strange else "there are no dtypes",
-            f"known: {', '.join(DTYPES)}",
-        )
+    backends, select, dtypes = (
+        listed(name, given)
+        for name, given in (("backends", backends), ("select", select), ("dtypes", dtypes))
+    )
+    refuse_strangers(backends, dtypes)
     how = options or Options()
     if how.in_process:
-        _refuse_limits(how)
+        refuse_limits(how)
     folder = None if out is None else Path(out)
     with ExitStack() as stack:
         for child in chain.from_iterable((spawned or {}).values()):
             stack.callback(child.end)
         spec = specification or load_specification()
-        patterns = tuple(select)
-        cases = selected(spec, patterns)
+        cases = selected(spec, select)
         names = backends or default_names()
         check_names(name for name in names if isinstance(name, str))
-        plan = _Plan(
-            spec, patterns, cases, tuple(dtypes), folder, how, interrupted
-        )  # while children start
+        plan = _Plan(spec, select, cases, dtypes, folder, how, interrupted)  # while children start
         connections = [connect(name, how, spawned or {}, stack) for name in names]
         _refuse_equal_names([first for first, *_ in connections])
         reports = _run_all(connections, plan, progress)
@@ -203,7 +175,7 @@ class _Plan:
             backend=msgspec.structs.replace(description, name=backend.name, operations=known),
             environment=self.environment,
             selection=self.patterns,
-            notes=near_names(description.operations, self.spec.operations),
+            notes=notes(description, self.spec.operations),
             dtypes=self.dtypes,
             planned=len(self.pairs),
             run=len(verdicts),
@@ -268,14 +240,6 @@ def _reported(run: _Run) -> Report:
     for task in run.tasks:
         task()
     return run.report()
-
-
-def _refuse_limits(how: Options) -> None:
-    """What is asked in this process can't be ended by it, and has nothing beside it."""
-    for name in ("timeout", "memory", "jobs"):
-        if getattr(how, name) != getattr(Options(), name):
-            hint = f"leave out --{name} or --in-process"
-            raise UsageError(f"--{name} is for children, and in this process there are none", hint)
 
 
 def _refuse_equal_names(backends: Sequence[Connection]) -> None:
