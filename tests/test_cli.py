@@ -735,7 +735,7 @@ def test_the_specification_and_the_nouns_need_no_numpy():
     """What lists and help read is free of every library but the decoders."""
     allowed = {"conformance", "msgspec", "yaml", "platformdirs", *sys.stdlib_module_names}
     edge = (PACKAGE / "command" / name for name in ("cli.py", "entry.py", "options.py"))
-    for folder in (PACKAGE / "specification", PACKAGE / "model", PACKAGE / "errors.py", *edge):
+    for folder in (PACKAGE / "specification", PACKAGE / "errors.py", *edge):
         found = {module.partition(".")[0] for _, module in modules(folder)}
         assert found <= allowed | {"click"}
 
