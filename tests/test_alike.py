@@ -7,13 +7,13 @@ from decimal import Decimal
 import numpy as np
 import pytest
 
+from conformance.diagnosis.alike import alike
 from conformance.frozen import FrozenTensor, thaw_output
 from conformance.model import Differ, Drawn, Less, Relations
 from conformance.specification.tensors import tensor
 from conformance.truth.arithmetic.balls import Balls, precision
 from conformance.truth.arithmetic.domains import Doubles
 from conformance.truth.arithmetic.tape import Tape
-from conformance.truth.diagnosis.alike import alike
 from conformance.truth.reference import Reference
 from tests.builders import case
 

@@ -18,11 +18,11 @@ from conformance.layout import SPEC
 from conformance.model import Relations, Values
 from conformance.running.runner import exit_code
 from conformance.specification import load
-from conformance.truth.diagnosis.halves import halved
 from conformance.truth.effects.kills import SEPARATES, effect
 from conformance.truth.faults import catalogue
 from conformance.truth.proof.prove import Proof, prove_values
 from conformance.truth.reference import Reference
+from conformance.truth.reference.halves import halved
 
 ADAPTERS = Path(__file__).parent / "adapters"
 

@@ -11,9 +11,9 @@ import pytest
 import conformance
 from conformance import Adapter
 from conformance.backends.numpy import NumpyBackend
-from conformance.diagnosis.dependants import with_reasons
 from conformance.errors import UsageError
 from conformance.harness.load import load as load_backend
+from conformance.judging.dependants import with_reasons
 from conformance.report.causes import root_causes
 from conformance.report.text import cause_lines
 from conformance.running.options import Options

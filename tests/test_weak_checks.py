@@ -8,13 +8,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from conformance.diagnosis.candidates import Candidate, contradicted
 from conformance.frozen import Truth
 from conformance.layout import SPEC
 from conformance.precision import DTYPES
 from conformance.specification import load
 from conformance.truth.arithmetic.domains import Doubles
 from conformance.truth.arithmetic.tape import Tape
-from conformance.truth.diagnosis.candidates import Candidate, contradicted
 from conformance.truth.faults import catalogue
 from conformance.truth.proof.evaluate import evaluate
 from conformance.truth.reference import Reference

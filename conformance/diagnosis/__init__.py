@@ -1,1 +1,1 @@
-"""What explains the failures of a run: known mistakes, and other failures."""
+"""What explains the failures of a run. Loaded only when something failed: it needs the faults."""

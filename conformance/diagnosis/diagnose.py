@@ -14,15 +14,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import msgspec
 
-from conformance.diagnosis.dependants import deepest_first
-from conformance.model import Diagnosis, Operation, Rejection, Undefined, Verdict
-from conformance.model.verdicts import DIAGNOSED
-from conformance.specification import Specification
-from conformance.specification import load as load_specification
-from conformance.truth.diagnosis import signature
-from conformance.truth.diagnosis.candidates import Candidate
-from conformance.truth.diagnosis.choose import choose
-from conformance.truth.diagnosis.evidence import (
+from conformance.diagnosis import signature
+from conformance.diagnosis.candidates import Candidate
+from conformance.diagnosis.choose import choose
+from conformance.diagnosis.evidence import (
     LIKELY,
     Evidence,
     Explained,
@@ -31,9 +26,15 @@ from conformance.truth.diagnosis.evidence import (
     group,
     key_of,
 )
-from conformance.truth.diagnosis.explain import Explainer, Failure
-from conformance.truth.diagnosis.hints import hint
-from conformance.truth.diagnosis.variants import WHERE, is_training, place_of
+from conformance.diagnosis.explain import Explainer, Failure
+from conformance.diagnosis.hints import hint
+from conformance.diagnosis.variants import WHERE, place_of
+from conformance.judging.dependants import deepest_first
+from conformance.model import Diagnosis, Operation, Rejection, Undefined, Verdict
+from conformance.model.verdicts import DIAGNOSED
+from conformance.specification import Specification
+from conformance.specification import load as load_specification
+from conformance.truth.effects.concerned import is_training
 from conformance.truth.faults import catalogue
 from conformance.truth.proof.evaluate import by_name
 

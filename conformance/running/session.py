@@ -9,8 +9,8 @@ from threading import Event, Lock
 
 import msgspec
 
-from conformance.diagnosis.dependants import with_reasons
 from conformance.harness.connection import Connection
+from conformance.judging.dependants import with_reasons
 from conformance.model import Case, Relations, Values, Verdict
 from conformance.model.verdicts import NOT_DIAGNOSED
 from conformance.running.answers import AnswerFile
@@ -115,10 +115,8 @@ class Session:
             return tuple(verdicts)
         if self.stop.is_set():
             self._interrupted()
-        from conformance.diagnosis.diagnose import (  # failures only: it loads the faults
-            Failure,
-            diagnose,
-        )
+        # Failures only: it loads the faults.
+        from conformance.diagnosis.diagnose import Failure, diagnose
 
         told = [
             Failure(

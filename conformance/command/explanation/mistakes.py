@@ -12,7 +12,7 @@ from conformance.frozen import dotted, thaw
 from conformance.model import Case, Operation, Relations, Values
 from conformance.truth.checking import free
 from conformance.truth.checking.freeze import freeze_case
-from conformance.truth.diagnosis.trials import concerned
+from conformance.truth.effects.concerned import concerned
 from conformance.truth.effects.kills import SEPARATES, Effects
 from conformance.truth.effects.misread import as_read
 from conformance.truth.faults import Fault, catalogue

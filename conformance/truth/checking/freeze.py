@@ -31,7 +31,7 @@ from conformance.model import Case, Operation, Rejection, Relations, Undefined, 
 from conformance.specification import Specification
 from conformance.truth.arithmetic.balls import NotProven, decimal
 from conformance.truth.checking import claims, free
-from conformance.truth.diagnosis.trials import concerned
+from conformance.truth.effects.concerned import concerned
 from conformance.truth.effects.kills import Effects, can_tell
 from conformance.truth.faults import catalogue
 from conformance.truth.proof.evaluate import Impossible

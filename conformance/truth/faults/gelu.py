@@ -10,10 +10,10 @@ import numpy as np
 from conformance.precision import DTYPES
 from conformance.truth.arithmetic.functions import erf, exp
 from conformance.truth.arithmetic.nodes import Node
-from conformance.truth.diagnosis.halves import halved
 from conformance.truth.faults import Fault
 from conformance.truth.faults._pieces import logistic, number
 from conformance.truth.reference import Reference
+from conformance.truth.reference.halves import halved
 
 
 def _tanh_argument(x: Node) -> Node:

@@ -12,11 +12,11 @@ import numpy as np
 
 from conformance.truth.arithmetic.gathering import take
 from conformance.truth.arithmetic.nodes import Node
-from conformance.truth.diagnosis.halves import halved
 from conformance.truth.faults import Fault
 from conformance.truth.faults._pieces import average
 from conformance.truth.faults.layer_norm import EpsForgotten, SampleVariance
 from conformance.truth.reference import Reference
+from conformance.truth.reference.halves import halved
 
 
 class MeanTermForgotten(Fault):

@@ -7,6 +7,7 @@ from functools import cache
 
 import numpy as np
 
+from conformance.diagnosis.variants import WHOLE, mode_of, place_of, variant_of
 from conformance.errors import Rejected
 from conformance.frozen import CaseTruth
 from conformance.model import Case, Mode, Rejection, Relations, Undefined, Values
@@ -14,7 +15,6 @@ from conformance.precision import Dtype
 from conformance.truth.arithmetic.domains import Doubles
 from conformance.truth.arithmetic.native import Native
 from conformance.truth.arithmetic.tape import Tape
-from conformance.truth.diagnosis.variants import WHOLE, mode_of, place_of, variant_of
 from conformance.truth.effects.misread import as_read
 from conformance.truth.effects.visibility import LARGE, SEPARATES, distance
 from conformance.truth.faults import catalogue

@@ -7,10 +7,10 @@ from fractions import Fraction
 
 import numpy as np
 
+from conformance.diagnosis.fitted import fitted_epsilon
 from conformance.frozen import CaseTruth, Proven
 from conformance.model import Answer, Question
 from conformance.precision import PRECISIONS, Dtype
-from conformance.truth.diagnosis.fitted import fitted_epsilon
 
 #: Narrower formats than the two that are judged, by their significant bits, and what has them.
 _NARROWER = {8: "bfloat16", 11: "TF32 or float16", 24: "float32"}

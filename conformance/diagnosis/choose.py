@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
-from conformance.truth.diagnosis.candidates import Candidate
-from conformance.truth.diagnosis.evidence import Explained, Key
+from conformance.diagnosis.candidates import Candidate
+from conformance.diagnosis.evidence import Explained, Key
 from conformance.truth.faults import catalogue
 
 #: Whether passing cases speak against a candidate that explains these failures.

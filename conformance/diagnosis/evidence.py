@@ -9,15 +9,15 @@ from typing import TypeAlias
 
 import numpy as np
 
-from conformance.diagnosis.dependants import deepest_first
+from conformance.diagnosis.candidates import Candidate, contradicted
 from conformance.errors import Rejected
 from conformance.frozen import CaseTruth, Truth
+from conformance.judging.dependants import deepest_first
 from conformance.model import Case, Operation, Relations, Values, Verdict
 from conformance.precision import Dtype
 from conformance.specification import Specification
 from conformance.truth.arithmetic.domains import Doubles
 from conformance.truth.arithmetic.tape import Tape
-from conformance.truth.diagnosis.candidates import Candidate, contradicted
 from conformance.truth.effects.rules import recording, replaced
 from conformance.truth.effects.visibility import native_effect
 from conformance.truth.faults import Fault, catalogue

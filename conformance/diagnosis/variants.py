@@ -15,11 +15,12 @@ import numpy as np
 
 from conformance.model import Case, Mode
 from conformance.truth.arithmetic.nodes import Node
-from conformance.truth.diagnosis.halves import halved
+from conformance.truth.effects.concerned import is_training
 from conformance.truth.effects.rules import replaced
 from conformance.truth.faults import Fault, catalogue
 from conformance.truth.reference import Reference
 from conformance.truth.reference.attention import AttentionRules
+from conformance.truth.reference.halves import halved
 
 #: Operations that are not composed of others: those that an adapter overrides one at a time.
 _LEAVES = ("linear", "layer_norm", "gelu", "residual_add", "softmax", "embed", "cross_entropy")
@@ -44,11 +45,6 @@ WHOLE, VALUE, GRADIENT = range(3)
 def place_of(variant: int) -> int:
     """``WHOLE``, ``VALUE`` or ``GRADIENT``."""
     return variant % len(WHERE)
-
-
-def is_training(case: Case) -> bool:
-    """Whether the case comes to every rule there is, again and again, gradients included."""
-    return case.operation == "train"
 
 
 def mode_of(case: Case) -> Mode:

@@ -6,11 +6,12 @@ from collections.abc import Iterator
 
 import msgspec
 
+from conformance.diagnosis.candidates import Candidate, results_of
+from conformance.diagnosis.variants import GRADIENT, VALUE, variant_of, variants
 from conformance.model import Case, Relations
 from conformance.truth.arithmetic.domains import Doubles
 from conformance.truth.arithmetic.tape import Tape
-from conformance.truth.diagnosis.candidates import Candidate, results_of
-from conformance.truth.diagnosis.variants import GRADIENT, VALUE, is_training, variant_of, variants
+from conformance.truth.effects.concerned import is_training
 from conformance.truth.effects.rules import recording, replaced
 from conformance.truth.faults import catalogue
 from conformance.truth.proof.evaluate import Results
@@ -70,17 +71,6 @@ def affordable(found: list[Candidate], case: Case) -> list[Candidate]:
         for fault in [catalogue()[each.fault]]
         if shown & set(fault.clauses()) or replaced(fault) & _TRAINS
     ]
-
-
-def concerned(name: str, case: Case) -> bool:
-    """Whether a fault is tried on a case at all when the specification is proven.
-
-    A training comes to every rule there is, again and again: other cases show what has nothing to
-    do with what it is there for.
-    """
-    fault = catalogue()[name]
-    costly = is_training(case) or case.free is not None
-    return not costly or fault.trivial or bool(set(fault.clauses()) & set(case.clauses))
 
 
 def _worthwhile(name: str, case: Case) -> bool:

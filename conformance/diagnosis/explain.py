@@ -13,6 +13,10 @@ from typing import TypeAlias
 
 import numpy as np
 
+from conformance.diagnosis.alike import alike
+from conformance.diagnosis.candidates import Candidate
+from conformance.diagnosis.trials import affordable, candidates
+from conformance.diagnosis.variants import VALUE, mode_of, variants
 from conformance.frozen import CaseTruth
 from conformance.model import (
     Answer,
@@ -28,10 +32,6 @@ from conformance.model import (
 from conformance.precision import PRECISIONS
 from conformance.truth.arithmetic.nodes import Node
 from conformance.truth.arithmetic.tape import Whole
-from conformance.truth.diagnosis.alike import alike
-from conformance.truth.diagnosis.candidates import Candidate
-from conformance.truth.diagnosis.trials import affordable, candidates
-from conformance.truth.diagnosis.variants import VALUE, mode_of, variants
 from conformance.truth.effects.visibility import distance
 from conformance.truth.faults import catalogue
 from conformance.truth.proof.bounds import first_order

@@ -11,8 +11,8 @@ import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from conformance.diagnosis.evidence import Evidence
 from conformance.model import Verdict
-from conformance.truth.diagnosis.evidence import Evidence
 from conformance.truth.effects.visibility import BEYOND, LARGE
 from conformance.truth.faults import catalogue
 

@@ -1,1 +1,0 @@
-"""Whether a mistake explains what a backend answered, and what can be said if none does."""
