@@ -164,6 +164,17 @@ def test_what_is_kept_of_a_case_is_what_its_numbers_give(lean, cache):
         assert other.question_digest != case.question_digest
 
 
+def test_the_outlines_of_what_is_kept_are_those_of_what_was_read(specification, cache):
+    """A list shows the same of a case, whether or not the whole of it was decoded."""
+    read = msgspec.structs.replace(specification, cases=dict(specification.cases))
+    kept = load(SPEC)
+    ids = kept.ids(["gelu/", "softmax/*"])
+    assert kept.outlines(ids) == read.outlines(ids)
+    assert {each.expectation.type for each in kept.outlines(kept.ids())} == {
+        "Values", "Rejection", "Undefined", "Relations",
+    }  # fmt: skip
+
+
 def test_the_specification_of_the_kit_can_be_kept(specification, cache):
     """A single number that can't be encoded (a whole one beyond 64 bits) has it all read again by
     every command; such a number is written with an exponent.

@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from conformance.errors import UsageError
-from conformance.model import Case, Operation
+from conformance.model import Operation
 from conformance.specification import load
-from conformance.specification.selection import selected
+from conformance.specification.kept import Outline
+from conformance.specification.selection import selected_ids
 
 Row = dict[str, Any]
 
@@ -28,7 +29,10 @@ def rows(what: str, spec: Path, select: Iterable[str] = ()) -> list[Row]:
         return list(_faults())
     specification = load(spec)
     if what == "cases":
-        return [_case_row(case) for case in selected(specification, select)]
+        return [
+            _case_row(outline)
+            for outline in specification.outlines(selected_ids(specification, select))
+        ]
     if what == "clauses":
         return [
             {"id": clause.id, "document": clause.document, "text": clause.text}
@@ -52,12 +56,12 @@ def signature(operation: Operation) -> str:
     return f"{operation.name}({', '.join((*arguments, *attributes))})"
 
 
-def _case_row(case: Case) -> Row:
+def _case_row(case: Outline) -> Row:
     return {
         "id": case.id,
         "operation": case.operation,
         "mode": case.mode,
-        "due": type(case.expectation).__name__.lower(),
+        "due": case.expectation.type.lower(),
         "title": case.title,
     }
 

@@ -16,7 +16,7 @@ import msgspec
 from conformance.layout import SPEC
 from conformance.model import Case, Clause, Erratum, Fact, Operation
 from conformance.specification import cache
-from conformance.specification.kept import Kept, KeptCase, KeptCases
+from conformance.specification.kept import Kept, KeptCase, KeptCases, Outline
 
 __all__ = ["Specification", "load"]
 
@@ -38,11 +38,20 @@ class Specification(msgspec.Struct, frozen=True, kw_only=True):
         A case that counts only beside its twin brings nothing else with it; the runner asks the
         twin as well.
         """
+        return [self.cases[case_id] for case_id in self.ids(patterns)]
+
+    def ids(self, patterns: Iterable[str] = ()) -> list[str]:
+        """The ids of those that ``select`` gives."""
         wanted = list(patterns)
         if not wanted:
-            return list(self.cases.values())
-        ids = (case_id for case_id in self.cases if any(_matches(case_id, p) for p in wanted))
-        return [self.cases[case_id] for case_id in ids]
+            return list(self.cases)
+        return [case_id for case_id in self.cases if any(_matches(case_id, p) for p in wanted)]
+
+    def outlines(self, ids: Iterable[str]) -> list[Outline]:
+        """What a list shows of the cases of these ids, of which nothing else is decoded."""
+        if isinstance(self.cases, KeptCases):
+            return [self.cases.outline(case_id) for case_id in ids]
+        return [Outline.of(self.cases[case_id]) for case_id in ids]
 
 
 def load(root: Path = SPEC) -> Specification:

@@ -12,7 +12,34 @@ import msgspec
 
 from conformance.model import Case, Clause, Erratum, Fact, Operation, Tensor
 
-__all__ = ["Kept", "KeptCase", "KeptCases"]
+__all__ = ["Kept", "KeptCase", "KeptCases", "Outline"]
+
+
+class Due(msgspec.Struct, frozen=True):
+    """Of an expectation, which kind it is: the tag that it is encoded with."""
+
+    type: str
+
+
+class Outline(msgspec.Struct, frozen=True, kw_only=True):
+    """Of a case, what a list shows."""
+
+    id: str
+    operation: str
+    mode: str
+    title: str
+    expectation: Due
+
+    @classmethod
+    def of(cls, case: Case) -> Self:
+        """The outline of ``case``."""
+        return cls(
+            id=case.id,
+            operation=case.operation,
+            mode=case.mode,
+            title=case.title,
+            expectation=Due(type(case.expectation).__name__),
+        )
 
 
 class KeptCase(msgspec.Struct, frozen=True):
@@ -65,6 +92,10 @@ class KeptCases(Mapping[str, Case]):
         if case_id not in self._decoded:
             self._decoded[case_id] = self._kept[case_id].case()
         return self._decoded[case_id]
+
+    def outline(self, case_id: str) -> Outline:
+        """The outline of a case, which is not decoded for it."""
+        return msgspec.msgpack.decode(self._kept[case_id].encoded, type=Outline)
 
     def __contains__(self, case_id: object) -> bool:
         return case_id in self._kept

@@ -18,7 +18,12 @@ class NothingSelected(UsageError):
 
 
 def selected(specification: Specification, patterns: Iterable[str]) -> list[Case]:
-    """The cases whose id matches any of ``patterns``, globs or parts of an id; all without any.
+    """The cases of ``selected_ids``."""
+    return [specification.cases[case_id] for case_id in selected_ids(specification, patterns)]
+
+
+def selected_ids(specification: Specification, patterns: Iterable[str]) -> list[str]:
+    """The ids that match any of ``patterns``, globs or parts of an id; all without any.
 
     Raises NothingSelected where there is none, and UsageError for a pattern that is empty or
     matches nothing while others do: a slip of the pen would go unseen.
@@ -26,10 +31,10 @@ def selected(specification: Specification, patterns: Iterable[str]) -> list[Case
     wanted = tuple(patterns)
     if "" in wanted:
         raise UsageError("an empty pattern selects nothing by itself", _HINT)
-    cases = specification.select(wanted)
-    if not cases:
+    ids = specification.ids(wanted)
+    if not ids:
         raise NothingSelected(f"no case matches {', '.join(wanted)}", _HINT)
-    idle = [pattern for pattern in wanted if not specification.select([pattern])]
+    idle = [pattern for pattern in wanted if not specification.ids([pattern])]
     if idle:
         raise UsageError(f"no case matches {', '.join(idle)}", _HINT)
-    return cases
+    return ids
