@@ -154,8 +154,7 @@ VICES = [
         "ReturnsStrangeGradients",
         GRADIENT,
         "error",
-        ("gelu_vjp: returned names that are not asked for: z; "
-        "return arrays that to_numpy turns into numpy.ndarray"),
+        "gelu_vjp: returned names that are not asked for: z",
     ),
     ("ReturnsNoGradient", GRADIENT, "fail", "x is absent"),
     ("ReturnsNoneAsGradient", GRADIENT, "fail", "x is absent"),
@@ -163,8 +162,7 @@ VICES = [
         "ReturnsABareGradient",
         GRADIENT,
         "error",
-        ("gelu_vjp: returned ndarray, not a dict of x; "
-        "return arrays that to_numpy turns into numpy.ndarray"),
+        "gelu_vjp: returned ndarray, not a dict of x",
     ),
     (
         "TakesNoUpstream",

@@ -487,6 +487,32 @@ def test_an_interrupt_is_told_in_a_word(command, monkeypatch):
     assert err.strip() == "conformance: interrupted"
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="/dev/full is Linux's")
+def test_what_can_t_be_printed_is_told_and_no_defect():
+    """A full disk behind standard output is neither a verdict nor a defect of the kit."""
+    for arguments in (("list", "cases"), ("run", "numpy", "--select", "gelu/pair")):
+        with Path("/dev/full").open("w") as full:
+            told = subprocess.run(
+                [sys.executable, "-m", "conformance", *arguments],
+                stdout=full, stderr=subprocess.PIPE, text=True, check=False,
+                env={**os.environ, "PYTHONPATH": str(ROOT)},
+            )  # fmt: skip
+        assert told.returncode == 2
+        assert told.stderr.startswith("conformance: what there is to say can't be written: ")
+
+
+@pytest.mark.parametrize("closed", [(1,), (0, 1, 2)])
+def test_closed_streams_change_no_verdict(closed):
+    """A pipe to a child never gets the number of a standard stream."""
+    close = "; ".join(f"os.close({number})" for number in closed)
+    program = (
+        f"import os, sys; {close}; os.execv(sys.executable, [sys.executable, '-m', 'conformance', "
+        "'run', 'numpy', '--select', 'gelu/pair'])"
+    )
+    env = {**os.environ, "PYTHONPATH": str(ROOT)}
+    assert subprocess.run([sys.executable, "-c", program], check=False, env=env).returncode == 0
+
+
 # ----------------------------------------------------------------------------------- list and show
 
 
@@ -562,6 +588,7 @@ def test_a_time_limit_is_a_number(command):
         ({"backends": ["numpy"], "select": "gelu/*"}, "select is a list, not the text 'gelu/*'"),
         ({"backends": None}, "backends is a list, not None\n  leave it out"),
         ({"backends": NumpyBackend()}, "backends is a list, not <"),
+        ({"select": [3]}, "select has globs and parts of ids, not 3"),
         ({"dtypes": "float64"}, "dtypes is a list, not the text 'float64'"),
         ({"backends": [NumpyBackend]}, "NumpyBackend is a class, not a backend"),
     ],
@@ -570,6 +597,34 @@ def test_a_wrong_call_is_told_before_anything_runs(arguments, line):
     """Text where a list is due, and a class where an object is."""
     with pytest.raises(UsageError, match=re.escape(line)):
         conformance.run(**arguments)
+
+
+@pytest.mark.parametrize(
+    ("options", "line"),
+    [
+        ({"jobs": 0}, "jobs is a whole number from 1 on, not 0"),
+        ({"jobs": 1.5}, "jobs is a whole number from 1 on, not 1.5"),
+        ({"memory": 0}, "memory is a whole number from 1 on, not 0"),
+        ({"timeout": "3"}, "timeout is seconds above zero, not '3'"),
+        ({"timeout": float("nan")}, "timeout is seconds above zero, not nan"),
+        ({"timeout": -1}, "timeout is seconds above zero, not -1"),
+        ({"timeout": True}, "timeout is seconds above zero, not True"),
+    ],
+)
+def test_options_are_what_the_command_would_take(options, line):
+    """A limit that is none is refused where it is written."""
+    with pytest.raises(conformance.ConformanceError, match=f"^{re.escape(line)}$"):
+        conformance.Options(**options)
+
+
+def test_a_path_is_a_backend(tmp_path):
+    """A file may be given as the path it is."""
+    file = tmp_path / "mine.py"
+    file.write_text(
+        "from conformance.backends.numpy import NumpyBackend\nclass Mine(NumpyBackend):\n  pass\n"
+    )
+    (report,) = conformance.run([file], select=["gelu/pair"])
+    assert report.totals["pass"] == 2
 
 
 def test_what_is_listed_may_come_one_by_one():

@@ -27,7 +27,7 @@ from conformance.diagnosis.trials import affordable
 from conformance.diagnosis.variants import variants
 from conformance.frozen import Truth
 from conformance.layout import SPEC
-from conformance.model import Answer, Diagnosis, Verdict
+from conformance.model import Answer, Diagnosis, Question, Verdict
 from conformance.precision import DTYPES
 from conformance.questions import question
 from conformance.report.causes import root_causes
@@ -923,6 +923,63 @@ def said(got, truth=None, dtype="float64"):
 def test_what_can_be_said_without_a_fault_is_said(got, text):
     """Sign, exchanged axes, a constant factor or difference, one position: or nothing."""
     assert said(got) == text
+
+
+def test_what_was_handed_back_is_named():
+    """A wrong gradient that is the upstream, or an argument, has the digits of what was given."""
+    question = Question(
+        operation="gelu", mode="vjp", dtype="float64",
+        arguments={"x": RIGHT / 2}, upstream={"y": RIGHT * 4}, wrt=("y",),
+    )  # fmt: skip
+    for got, text in (
+        (RIGHT * 4, "y is the upstream gradient, as it was given"),
+        (RIGHT / 2, "y is x, as it was given"),
+        (RIGHT * 2, "y is 2 times what it should be, throughout"),
+    ):
+        assert hint(TRUTH, Answer(outputs={"y": got}), "float64", question) == text
+    right = msgspec.structs.replace(question, upstream={"y": RIGHT})  # as of a residual
+    assert not hint(TRUTH, Answer(outputs={"y": RIGHT}), "float64", right)
+
+
+def test_a_whole_number_that_came_as_another_is_no_known_mistake():
+    """A count as a floating-point number, or as NaN, is told by its dtype, and by no fault."""
+
+    class Floats(NumpyBackend):
+        def training_flops(self, *, parameters, tokens):
+            return np.array(6.0 * parameters * tokens)
+
+        def training_bytes(self, **given):
+            return np.array(np.nan)
+
+    (report,) = conformance.run([Floats()], select=["resources/*"])
+    wrong = [v for v in report.verdicts if v.operation in {"training_flops", "training_bytes"}]
+    assert {v.verdict for v in wrong} == {"fail"}
+    assert all(v.message.endswith(" is float64, not int64") for v in wrong)
+    assert not any(v.diagnosis for v in report.verdicts)
+
+
+def test_a_defect_while_mistakes_are_looked_for_costs_no_verdict(monkeypatch, tmp_path):
+    """What was judged is written first; what failed then is the kit, and is raised as it is."""
+
+    class Doubles(NumpyBackend):
+        name = "doubles"
+
+        def gelu(self, x):
+            return 2 * x
+
+    def broken(*_given, **_named):
+        raise ZeroDivisionError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(diagnosing, "diagnose", broken)
+        with pytest.raises(ZeroDivisionError):
+            conformance.run([Doubles()], select=["gelu/pair"], out=tmp_path)
+    partial = msgspec.json.decode((tmp_path / "doubles.json").read_bytes())
+    assert (partial["run"], partial["planned"]) == (1, 2)
+    assert partial["verdicts"][0]["message"].endswith("\nnot diagnosed: the kit failed")
+    options = conformance.Options(resume=True)
+    (whole,) = conformance.run([Doubles()], select=["gelu/pair"], out=tmp_path, options=options)
+    assert not any("not diagnosed" in verdict.message for verdict in whole.verdicts)
 
 
 def test_a_square_answer_may_be_transposed_as_well():

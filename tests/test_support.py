@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import conformance
 from conformance.backends.numpy import NumpyBackend
-from conformance.model import Answer, Question
+from conformance.judging.support import hold_to_support
+from conformance.model import Answer, Question, Verdict
 from conformance.report.text import summary_lines
 
 
@@ -85,3 +86,37 @@ def test_what_says_that_it_is_not_implemented_is_unsupported():
     (report,) = conformance.run([Stub()], select=["softmax/quarters", "gelu/far", "gelu/pair"])
     found = {(v.operation, v.verdict) for v in report.verdicts if v.mode == "evaluate"}
     assert found == {("softmax", "unsupported"), ("gelu", "fail"), ("gelu", "pass")}
+
+
+def test_a_crash_is_no_answer():
+    """What is not there stays unsupported where the process died before it could say so."""
+
+    def verdict(case, name):
+        return Verdict(
+            case=case, operation="gelu", mode="evaluate", dtype="float64", verdict=name, clauses=()
+        )
+
+    for name in ("crash", "timeout"):
+        verdicts = [verdict("gelu/pair", name), verdict("gelu/far", "unsupported")]
+        assert hold_to_support(verdicts) == verdicts
+    held = hold_to_support([verdict("gelu/pair", "error"), verdict("gelu/far", "unsupported")])
+    assert [each.verdict for each in held] == ["error", "fail"]
+
+
+def test_a_fault_has_no_method_that_is_none():
+    """``fault:NAME`` answers every operation, and nothing beside them is noted."""
+    (report,) = conformance.run(["fault:tanh-gelu"], select=["gelu/pair"])
+    assert report.notes == ()
+    assert "layer_norm" in report.backend.operations
+
+
+def test_a_gradient_without_its_operation_is_told_as_one():
+    """The method that is missing is the operation's; its gradient is there."""
+
+    class Mine(conformance.Adapter):
+        def residual_add_vjp(self, upstream, x, increment):
+            return {"x": upstream, "increment": upstream}
+
+    (report,) = conformance.run([Mine()], select=["residual/*"], dtypes=["float64"])
+    told = {v.message for v in report.verdicts if v.mode == "vjp"}
+    assert told == {"no method for residual_add"}

@@ -11,7 +11,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from conformance import __version__
-from conformance.command.options import jobs_option, json_option, spec_option, timeout_option
+from conformance.command.options import (
+    jobs_option,
+    json_option,
+    memory_option,
+    spec_option,
+    timeout_option,
+)
 from conformance.errors import INTERRUPTED, SpecificationError, UsageError
 from conformance.layout import LATEST_REPORTS
 
@@ -49,7 +55,7 @@ def cli() -> None:
     help="Folder for the reports.",
 )
 @timeout_option
-@click.option("--memory", type=click.IntRange(min=1), metavar="MIB", help="Limit of each child.")
+@memory_option
 @jobs_option
 @click.option("--in-process", is_flag=True, help="No child processes, for debuggers.")
 @click.option("--resume", is_flag=True, help="Go on from the partial reports in the folder.")
@@ -72,6 +78,8 @@ def run(
     Exit code: 0 all that was judged passed   1 a fail or an error
                2 a wrong command or a faulty specification
                3 a crash or a timeout         4 nothing received a verdict
+               70 a defect of the kit         130 interrupted
+    Of several, the first of 1, 3, 4 that is true.
     """  # noqa: D301 -- click wants the character itself
     from conformance.harness.names import default_names
     from conformance.harness.spawn import Spawned, adopt_orphans, spawn_all

@@ -34,6 +34,16 @@ timeout_option = click.option(
     help="Seconds a question.",
 )
 
+#: More than any machine has, in MiB: a limit that no system could set would be told by its calls.
+_MOST_MEMORY = 2**30
+
+memory_option = click.option(
+    "--memory",
+    type=click.IntRange(min=1, max=_MOST_MEMORY),
+    metavar="MIB",
+    help="Limit of each child.",
+)
+
 #: More children than there are operations would have nothing to do.
 _MOST_JOBS = 32
 

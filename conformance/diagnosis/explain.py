@@ -87,7 +87,7 @@ class Explainer:
         Where some that are tried first explain it, no others are looked for; with ``only_known``
         in no case.
         """
-        if not all(_numeric(answer, failure) for answer in failure.answers.values()):
+        if not _numeric(failure):
             return frozenset()
         if self._case != failure.case.id:
             self._case, self._results, self._candidates = failure.case.id, {}, []
@@ -152,13 +152,23 @@ def _alone(results: Results | None) -> Results | None:
     }
 
 
-def _numeric(answer: Answer, failure: Failure) -> bool:
-    """Whether every output is an array of the dtype that was asked for, or of whole numbers."""
-    dtype = np.dtype(failure.verdict.dtype)
-    return all(
-        isinstance(value, np.ndarray) and (value.dtype == dtype or value.dtype.kind in "iu")
-        for value in answer.outputs.values()
-    )
+def _numeric(failure: Failure) -> bool:
+    """Whether every output has the dtype that is due: no mistake in numbers gives another one.
+
+    What is not due may have that of the question, or be whole.
+    """
+    truth = failure.truth or {}
+    asked = np.dtype(failure.verdict.dtype)
+    for place, value in _got(failure).items():
+        if not isinstance(value, np.ndarray):
+            return False
+        if place in truth and truth[place].dtype != "real":
+            right = value.dtype.kind in "iu"
+        else:
+            right = value.dtype == asked or (place not in truth and value.dtype.kind in "iu")
+        if not right:
+            return False
+    return True
 
 
 def _resembles(results: Results | None, failure: Failure) -> bool:

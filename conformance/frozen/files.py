@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Literal
 
 import msgspec
 
 from conformance.errors import Problem, SpecificationError
+from conformance.layout import SPEC
 
 FORMAT = "conformance-truth/1"
 
@@ -51,19 +53,26 @@ def read_family(path: Path) -> FrozenFamily:
     """The family in the file ``path``; empty where there is no file."""
     if not path.exists():
         return FrozenFamily(FORMAT, {})
+    again = freeze_again(path.parent.parent)
     try:
         family = msgspec.json.decode(path.read_bytes(), type=FrozenFamily)
     except msgspec.MsgspecError as error:
-        message = f"can't be read as frozen truth: {error}: run `conformance freeze`"
+        message = f"can't be read as frozen truth: {error}: {again}"
         raise SpecificationError(
             [Problem(f"{path.parent.parent.name}/truth/{path.name}", 0, "", message)]
         ) from None
     if family.format != FORMAT:
-        message = f"has format {family.format!r}, not {FORMAT!r}: run `conformance freeze`"
+        message = f"has format {family.format!r}, not {FORMAT!r}: {again}"
         raise SpecificationError(
             [Problem(f"{path.parent.parent.name}/truth/{path.name}", 0, "", message)]
         )
     return family
+
+
+def freeze_again(spec: Path) -> str:
+    """What to do where the truth of the specification in the folder ``spec`` is not its own."""
+    where = "" if spec.resolve() == SPEC.resolve() else f" --spec {shlex.quote(str(spec))}"
+    return f"run `conformance freeze{where}`"
 
 
 def join_key(call: str, output: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
+from fractions import Fraction
 from functools import cached_property
 from typing import Protocol
 
@@ -72,11 +73,14 @@ class Proven:
         return self._low
 
     def error(self, got: np.ndarray) -> np.ndarray:
-        """How far ``got``, of the same shape, is from the values, to far below one ulp."""
+        """How far ``got``, of the same shape, is from the values, to far below one ulp.
+
+        NaN where a whole number is due and NaN came.
+        """
         if self.dtype == "real":
             return np.asarray(np.abs((got.astype(np.float64) - self.high) - self.low))
         pairs = zip(got.reshape(-1).tolist(), self._frozen.data, strict=True)
-        return doubles([abs(int(number) - int(text)) for number, text in pairs], self.shape)
+        return doubles([_distance(number, int(text)) for number, text in pairs], self.shape)
 
 
 #: By (call, output).
@@ -112,6 +116,13 @@ def thaw(frozen: FrozenCase) -> dict[tuple[str, str], Proven]:
         )
         for key, tensor in frozen.values.items()
     }
+
+
+def _distance(number: float, whole: int) -> float:
+    """How far a number, whatever its type, is from a whole one."""
+    if math.isfinite(number):
+        return float(abs(Fraction(number) - whole))
+    return abs(number)
 
 
 def doubles(numbers: Sequence[float], shape: tuple[int, ...]) -> np.ndarray:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from conformance.errors import Problem, SpecificationError
-from conformance.frozen.files import FrozenFamily, read_family
+from conformance.frozen.files import FrozenFamily, freeze_again, read_family
 from conformance.frozen.proven import CaseTruth, thaw
 from conformance.model import Case
 
@@ -43,17 +43,16 @@ class Truth:
     def _found(self, case: Case) -> CaseTruth:
         frozen = self.family(case.family).cases.get(case.id)
         if frozen is None:
-            raise _stale(case, "no truth is frozen for this case")
+            raise self._stale(case, "no truth is frozen for this case")
         if frozen.digest != case.question_digest:
-            raise _stale(case, "what it asks has changed since its truth was frozen")
+            raise self._stale(case, "what it asks has changed since its truth was frozen")
         if not set(case.dtypes) <= frozen.bounds.keys():
-            raise _stale(case, "its frozen bounds are of other dtypes")
+            raise self._stale(case, "its frozen bounds are of other dtypes")
         try:
             return thaw(frozen)
         except (ArithmeticError, LookupError, ValueError):  # no freeze has written it so
-            raise _stale(case, "its frozen values and bounds do not fit together") from None
+            raise self._stale(case, "its frozen values and bounds do not fit together") from None
 
-
-def _stale(case: Case, message: str) -> SpecificationError:
-    message = f"{message}: run `conformance freeze`"
-    return SpecificationError([Problem(case.file, case.line, case.id, message)])
+    def _stale(self, case: Case, message: str) -> SpecificationError:
+        message = f"{message}: {freeze_again(self.folder.parent)}"
+        return SpecificationError([Problem(case.file, case.line, case.id, message)])

@@ -141,7 +141,13 @@ class Adapter:
             and not (name.endswith("_vjp") and hasattr(self, name.removesuffix("_vjp")))
         ]
         near = get_close_matches(wanted, names, n=1, cutoff=0.75)
-        return f"no method for {_wanted(question)}" + "".join(f"; there is {n}" for n in near)
+        return f"no method for {self._wanted(question)}" + "".join(f"; there is {n}" for n in near)
+
+    def _wanted(self, question: Question) -> str:
+        operation = question.operation
+        if question.mode == "evaluate" or not hasattr(self, operation):
+            return operation
+        return f"the gradient of {operation} (neither {operation}_vjp nor vjp)"
 
     def _public(self) -> list[str]:
         """The methods that a subclass has added."""
@@ -210,12 +216,6 @@ class Adapter:
 def _refusal(status: Status, error: Exception, where: str = "", kind: str | None = None) -> Answer:
     message = f"{told(error)}{where}"
     return Answer(status=status, kind=kind, message=message, legible=legible(error))
-
-
-def _wanted(question: Question) -> str:
-    if question.mode == "evaluate":
-        return question.operation
-    return f"the gradient of {question.operation} (neither {question.operation}_vjp nor vjp)"
 
 
 def _raised_at(error: Exception) -> tuple[str, int]:

@@ -11,9 +11,7 @@ import msgspec
 import numpy as np
 
 from conformance.harness.wording import tame
-
-#: More numbers than any question asks for. Written out, they fit into one message.
-MOST_NUMBERS = 2**21
+from conformance.model import MOST_NUMBERS
 
 _NAMES = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 

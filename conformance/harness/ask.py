@@ -8,9 +8,9 @@ from typing import Any, get_args
 import msgspec
 import numpy as np
 
-from conformance.harness.arrays import MOST_NUMBERS, blank, number_name
+from conformance.harness.arrays import blank, number_name
 from conformance.harness.wording import legible, tame, told
-from conformance.model import Answer, Backend, Layout, Question, Status
+from conformance.model import MOST_NUMBERS, Answer, Backend, Layout, Question, Status
 from conformance.questions.strides import laid_out, of_place
 
 _STATUSES = frozenset(get_args(Status))

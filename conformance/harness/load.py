@@ -58,6 +58,11 @@ def described(backend: Backend, asked: str) -> Description:
     if not isinstance(said, Description):
         kind = type(said).__name__
         raise BackendError(f"{asked}: describe() returned {kind}, not conformance.Description")
+    if isinstance(said.dtypes, str):
+        raise BackendError(
+            f"{asked}: dtypes is the text {tame(said.dtypes)!r}, not a tuple of names",
+            f"write dtypes = ({tame(said.dtypes)!r},)",
+        )
     try:
         checked = msgspec.convert(msgspec.to_builtins(said, enc_hook=_text), Description)
     except (TypeError, ValueError, msgspec.MsgspecError) as error:

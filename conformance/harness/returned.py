@@ -22,12 +22,12 @@ def collect(question: Question, result: Any, to_numpy: Callable[[Any], Any]) -> 
     wanted = question.outputs if question.mode == "evaluate" else question.wrt
     if not isinstance(result, Mapping):
         names = ", ".join(wanted)
-        return _not_arrays(question, f"returned {_kind(result)}, not a dict of {names}")
+        return _wrong(question, f"returned {_kind(result)}, not a dict of {names}")
     if question.mode == "vjp":
         result = _unfolded(result)
     strange = _strange(question, result, wanted)
     if strange:
-        return _not_arrays(question, strange)
+        return _wrong(question, strange)
     outputs: dict[str, np.ndarray] = {}
     for name, value in _each(result, wanted):
         if value is None and question.mode == "vjp":
@@ -65,9 +65,15 @@ def _array(value: Any, to_numpy: Callable[[Any], Any]) -> Any:
         return value
     whole = isinstance(value, list | tuple) and all(type(item) is int for item in value)
     if whole or type(value) is int:
-        return np.asarray(value, dtype=np.int64)
+        return np.asarray(value, dtype=_whole_dtype(value))
     array = to_numpy(value)
     return np.asarray(array) if isinstance(array, np.generic) else array
+
+
+def _whole_dtype(value: Any) -> type[np.integer[Any]]:
+    """int64, or uint64 for what is beyond it, such as 64 random bits."""
+    largest = max(value, default=0) if isinstance(value, list | tuple) else value
+    return np.int64 if largest <= np.iinfo(np.int64).max else np.uint64
 
 
 def _unfolded(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -89,9 +95,12 @@ def _each(result: Mapping[str, Any], wanted: tuple[str, ...]) -> Iterator[tuple[
 
 
 def _not_arrays(question: Question, detail: str) -> Answer:
+    return _wrong(question, f"{detail}; return arrays that to_numpy turns into numpy.ndarray")
+
+
+def _wrong(question: Question, detail: str) -> Answer:
     suffix = "_vjp" if question.mode == "vjp" else ""
-    hint = "return arrays that to_numpy turns into numpy.ndarray"
-    return Answer(status="error", message=f"{question.operation}{suffix}: {detail}; {hint}")
+    return Answer(status="error", message=f"{question.operation}{suffix}: {detail}")
 
 
 def _kind(value: Any) -> str:

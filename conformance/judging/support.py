@@ -17,11 +17,15 @@ from conformance.precision import DTYPES
 
 
 def hold_to_support(verdicts: Sequence[Verdict]) -> list[Verdict]:
-    """``verdicts``, where an unsupported beside an answered question of the same kind fails."""
+    """``verdicts``, where an unsupported beside an answered question of the same kind fails.
+
+    A crash is no answer: memory that was damaged before may have caused it.
+    """
     answered = {
         _kind(verdict)
         for verdict in verdicts
-        if verdict.verdict != "unsupported" and not verdict.message.startswith(NOT_ASKED)
+        if verdict.verdict not in {"unsupported", "crash", "timeout"}
+        and not verdict.message.startswith(NOT_ASKED)
     }
     return [
         msgspec.structs.replace(verdict, verdict="fail", message=_picked(verdict))
@@ -55,7 +59,7 @@ def near_names(methods: Iterable[str], operations: Iterable[str]) -> tuple[str, 
     return tuple(
         f"{name} is no operation and was not called; there is {near}"
         for name in unknown
-        for near in get_close_matches(name, known, n=1, cutoff=0.85)
+        for near in get_close_matches(name.lower(), known, n=1, cutoff=0.85)
     )
 
 

@@ -22,10 +22,19 @@ from conformance.model.expectations import (
     Values,
 )
 from conformance.model.operations import ArgumentRule, Layout, Mode, Operation, OutputRule
-from conformance.model.tensors import FromOutput, Given, Number, Parameters, Tensor, TensorDtype
+from conformance.model.tensors import (
+    MOST_NUMBERS,
+    FromOutput,
+    Given,
+    Number,
+    Parameters,
+    Tensor,
+    TensorDtype,
+)
 from conformance.model.verdicts import VERDICTS, Diagnosis, Report, Verdict, VerdictName
 
 __all__ = [
+    "MOST_NUMBERS",
     "VERDICTS",
     "Answer",
     "ArgumentRule",

@@ -13,6 +13,10 @@ TensorDtype = Literal["real", "float64", "float32", "int64", "int32", "bool"]
 Number: TypeAlias = int | Decimal
 
 
+#: No question, and no answer, has more numbers than this in all its arrays.
+MOST_NUMBERS = 2**21
+
+
 class Tensor(msgspec.Struct, frozen=True, kw_only=True, tag=True, dict=True):
     """Exact numbers with a shape, row-major. ``dtype`` ``real`` means the run's dtype."""
 

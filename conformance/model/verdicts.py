@@ -26,8 +26,8 @@ NOT_ASKED = "not asked"
 #: How the message begins of a failure that is a rejection where none is due.
 REFUSED = "rejected valid arguments"
 
-#: The line of a failure whose mistake was not looked for, since the run was interrupted.
-NOT_DIAGNOSED = "not diagnosed: interrupted"
+#: How the last line begins of a failure whose mistake was not looked for; then it says why.
+NOT_DIAGNOSED = "not diagnosed:"
 
 #: How the line begins that tells what is known of a failure that no known mistake explains.
 DIAGNOSED = "no known mistake, but"

@@ -49,10 +49,10 @@ def write_reports(
     """Write ``.json``, ``.xml`` and ``.md`` for each backend, and the summary; return the paths.
 
     ``published`` writes the Markdown alone, without what changes from run to run. Everything is
-    encoded before the first file is touched. Raises ``UsageError`` where two backends have one
-    file name, or where the folder can't be made or written.
+    encoded before the first file is touched. Raises ``UsageError`` as ``refuse_files``, and where
+    the folder can't be made or written.
     """
-    names = _names(reports)
+    names = refuse_files([report.backend.name for report in reports], folder)
     contents: dict[Path, bytes] = {}
     for name, report in zip(names, reports, strict=True):
         if not published:
@@ -74,16 +74,36 @@ def write_reports(
     return tuple(contents)
 
 
-def _names(reports: Sequence[Report]) -> list[str]:
-    """The file name of each report; compared without case, as some file systems do."""
+def refuse_files(backend_names: Sequence[str], folder: Path) -> list[str]:
+    """The file name of each backend's report in ``folder``, where nothing is lost by writing it.
+
+    Names are compared without case, as some file systems do. Raises ``UsageError`` where two would
+    have one name, and where there is a page of that name that is no report.
+    """
     taken = {Path(SUMMARY).stem.casefold(): SUMMARY}
     names = []
-    for report in reports:
-        name = file_name(report.backend.name)
+    for backend_name in backend_names:
+        name = file_name(backend_name)
         key = name.casefold()
         if key in taken:
-            what = f"{taken[key]} and {report.backend.name} would both be written to {name}.*"
+            what = f"{taken[key]} and {backend_name} would both be written to {name}.*"
             raise UsageError(what, "name one of the backends otherwise, or run them apart")
-        taken[key] = report.backend.name
+        taken[key] = backend_name
         names.append(name)
+    for page in (folder / SUMMARY, *(folder / f"{name}.md" for name in names)):
+        if not _may_be_replaced(page):
+            what = f"{page} is no report, and would be replaced by one"
+            raise UsageError(what, "name another folder with --out")
     return names
+
+
+def _may_be_replaced(page: Path) -> bool:
+    """Whether there is no such file, or one that a run has written; what can't be read is told
+    when it is written.
+    """
+    try:
+        with page.open("rb") as file:
+            begins = file.read(len(markdown.TITLE))
+    except OSError:
+        return True
+    return not begins or begins == markdown.TITLE.encode()

@@ -8,7 +8,8 @@ table is escaped.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import TypeAlias
 
 from conformance.model import VERDICTS, Mode, Report, Verdict
@@ -27,6 +28,9 @@ from conformance.report.text import (
     visible,
     worst,
 )
+
+#: How every page begins.
+TITLE = "# Conformance of "
 
 #: What a table has a row for.
 Row: TypeAlias = tuple[str, Mode, Dtype]
@@ -53,7 +57,7 @@ def render(report: Report, *, published: bool, curves: str | None = None) -> str
     if curves is not None:
         header.append(("losses and gradient norms by step", _name(curves)))
     sections = [
-        f"# Conformance of {_name(report.backend.name)}",
+        f"{TITLE}{_name(report.backend.name)}",
         _table(("", ""), header),
         "## Summary",
         _fence(summary_lines(report)),
@@ -75,7 +79,7 @@ def render_summary(reports: Sequence[Report]) -> str:
     bound that an answer took, passing or not.
     """
     specifications = {tuple(sorted(report.specification.items())) for report in reports}
-    sections = ["# Conformance of the backends"]
+    sections = [f"{TITLE}the backends"]
     if len(specifications) > 1:
         sections.append("The reports are about different specifications; compare with care.")
     rows = [
@@ -153,15 +157,16 @@ def _unjudged(report: Report) -> Iterator[str]:
     missing = report.planned - report.run
     if missing:
         yield f"The run was cut short: {missing} of {report.planned} planned were not run."
-    groups: dict[tuple[str, ...], list[Verdict]] = {}
+    groups: dict[tuple[Row, str, str], list[str]] = {}
+    whole = Counter(_row(verdict) for verdict in report.verdicts)
     for verdict in report.verdicts:
         if verdict.verdict in UNJUDGED:
-            key = (*_row(verdict), verdict.verdict, escape(headline(verdict)))
-            groups.setdefault(key, []).append(verdict)
+            key = _row(verdict), verdict.verdict, escape(headline(verdict))
+            groups.setdefault(key, []).append(verdict.case)
     if groups:
         rows = [
-            (*map(_name, key[:4]), key[4], ", ".join(_name(each.case) for each in group))
-            for key, group in groups.items()
+            (*map(_name, row), _name(found), why, _all_or(cases, whole[row]))
+            for (row, found, why), cases in groups.items()
         ]
         yield _table(("operation", "mode", "dtype", "verdict", "why", "cases"), rows)
     elif not missing:
@@ -202,18 +207,32 @@ def _cell(verdicts: Sequence[Verdict]) -> str:
 def _differences(reports: Sequence[Report]) -> str:
     """Cases on which backends that ran them disagree; cases that differ alike share a row."""
     told = [{place(verdict): verdict.verdict for verdict in report.verdicts} for report in reports]
-    groups: dict[tuple[str, ...], dict[str, None]] = {}
+    groups: dict[Row, dict[tuple[str, ...], dict[str, None]]] = {}
+    whole: dict[Row, set[str]] = {}
     for report in reports:
         for verdict in report.verdicts:
+            whole.setdefault(_row(verdict), set()).add(verdict.case)
             names = [column.get(place(verdict)) for column in told]
             if len({name for name in names if name is not None}) > 1:
-                key = (*_row(verdict), *(name or "not run" for name in names))
-                groups.setdefault(key, {})[verdict.case] = None
+                found = tuple(name or "not run" for name in names)
+                alike = groups.setdefault(_row(verdict), {}).setdefault(found, {})
+                alike[verdict.case] = None
     if not groups:
         return "None: wherever two backends ran the same case, they have the same verdict."
     backends = [_name(report.backend.name) for report in reports]
-    rows = [(*map(_name, key), ", ".join(map(_name, cases))) for key, cases in groups.items()]
+    rows = [
+        (*map(_name, (*row, *found)), _all_or(cases, len(whole[row])))
+        for row in _ordered(groups)
+        for found, cases in groups[row].items()
+    ]
     return _table(("operation", "mode", "dtype", *backends, "cases"), rows)
+
+
+def _all_or(cases: Collection[str], of: int) -> str:
+    """The names of ``cases``, unless they are all there are: nobody reads fifty in a cell."""
+    if len(cases) == of > 1:
+        return f"all {of}"
+    return ", ".join(map(_name, cases))
 
 
 def _row(verdict: Verdict) -> Row:

@@ -80,17 +80,21 @@ def _quoted(message: str) -> list[str]:
 
 
 def _first_line(verdict: Verdict) -> str:
-    return verdict.message.strip().partition("\n")[0][:200]
+    return _cut(verdict.message.strip().partition("\n")[0])
 
 
 def _further_lines(verdict: Verdict, most: int = 3) -> list[str]:
     """What a message says after its first line, such as what can be said of an unknown mistake."""
     further = visible(verdict.message.strip()).split("\n")[1 : 1 + most]
-    return [line[:200] for line in further]
+    return [_cut(line) for line in further]
+
+
+def _cut(line: str, most: int = 200) -> str:
+    return line if len(line) <= most else f"{line[:most]} …"
 
 
 def _values(verdict: Verdict) -> str:
-    """``y[0, 1]: got 0.7, want 0.9``, as far as it is known."""
+    """``y[0, 1]: got 0.7, want 0.9``; empty where neither is known."""
     element = verdict.output or ""
     if element and verdict.mode == "vjp":
         element = f"gradient of {element}"
@@ -98,7 +102,7 @@ def _values(verdict: Verdict) -> str:
         element += f"[{', '.join(map(str, verdict.index))}]"
     known = (("got", verdict.got), ("want", verdict.want))
     told = ", ".join(f"{word} {value}" for word, value in known if value is not None)
-    return ": ".join(part for part in (element, told) if part)
+    return ": ".join(part for part in (element, told) if part) if told else ""
 
 
 def _error(verdict: Verdict) -> str:

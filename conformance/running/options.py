@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -28,19 +29,37 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     published: bool = False
     resume: bool = False
 
+    def __post_init__(self) -> None:
+        """Raise UsageError for a number that is none, or none that there can be."""
+        number = isinstance(self.timeout, int | float) and self.timeout > 0
+        if not number or isinstance(self.timeout, bool):
+            raise UsageError(f"timeout is seconds above zero, not {self.timeout!r}")
+        for name, least in (("memory", 1), ("jobs", 1)):
+            value = getattr(self, name)
+            if name == "memory" and value is None:
+                continue
+            if type(value) is not int or value < least:
+                raise UsageError(f"{name} is a whole number from {least} on, not {value!r}")
+
 
 def listed(name: str, given: Iterable[Any]) -> tuple[Any, ...]:
-    """What a list has, that may be any iterable. Raises UsageError for what is none, or is text."""
+    """What a list has, that may be any iterable, paths as text.
+
+    Raises UsageError for what is none, or is text.
+    """
     if isinstance(given, str):
         raise UsageError(f"{name} is a list, not the text {given!r}", f"write [{given!r}]")
     if not isinstance(given, Iterable):
         hint = "leave it out" if given is None else f"write [{given!r}]"
         raise UsageError(f"{name} is a list, not {given!r}", hint)
-    return tuple(given)
+    return tuple(os.fspath(item) if isinstance(item, os.PathLike) else item for item in given)
 
 
-def refuse_strangers(backends: Sequence[Any], dtypes: Sequence[Any]) -> None:
-    """Raise UsageError for what is no backend, and for a dtype that is not known."""
+def refuse_strangers(backends: Sequence[Any], select: Sequence[Any], dtypes: Sequence[Any]) -> None:
+    """Raise UsageError for what is no backend, no pattern, and no dtype that is known."""
+    for pattern in select:
+        if not isinstance(pattern, str):
+            raise UsageError(f"select has globs and parts of ids, not {pattern!r}")
     for backend in backends:
         if not isinstance(backend, str) and not hasattr(backend, "answer"):
             hint = "give the name of one, or an object with describe() and answer(question)"

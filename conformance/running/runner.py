@@ -20,7 +20,7 @@ from conformance.harness.spawn import Spawned, spawn_all
 from conformance.judging.support import hold_to_support, notes
 from conformance.model import VERDICTS, Backend, Case, Report, Verdict
 from conformance.precision import DTYPES, Dtype
-from conformance.report.files import file_name, write_reports
+from conformance.report.files import file_name, refuse_files, write_reports
 from conformance.running import environment, resume
 from conformance.running.answers import AnswerFile
 from conformance.running.options import Options, listed, refuse_limits, refuse_strangers
@@ -62,7 +62,7 @@ def run(
         listed(name, given)
         for name, given in (("backends", backends), ("select", select), ("dtypes", dtypes))
     )
-    refuse_strangers(backends, dtypes)
+    refuse_strangers(backends, select, dtypes)
     how = options or Options()
     if how.in_process:
         refuse_limits(how)
@@ -76,10 +76,15 @@ def run(
         check_names(name for name in names if isinstance(name, str))
         plan = _Plan(spec, select, cases, dtypes, folder, how, interrupted)  # while children start
         connections = [connect(name, how, spawned or {}, stack) for name in names]
-        _refuse_equal_names([first for first, *_ in connections])
+        called = [first.name for first, *_ in connections]
+        _refuse_equal_names(called)
+        if folder is not None:
+            refuse_files(called, folder)
         reports = _run_all(connections, plan, progress)
     if folder is not None:
         write_reports(reports, folder, published=how.published)
+    for defect in plan.defects:
+        raise defect  # now that all that was judged is written
     return reports
 
 
@@ -151,6 +156,7 @@ class _Plan:
         self.folder = folder
         self.how = how
         self.stop = Event()
+        self.defects: list[Exception] = []
         self.pairs = [(case, dtype) for case in cases for dtype in dtypes if dtype in case.dtypes]
         self.kit = environment.kit()
         self.specification = environment.specification(spec.root)
@@ -209,6 +215,8 @@ class _Run:
     def report(self) -> Report:
         """The report, when all tasks are done."""
         verdicts = self._session.verdicts(self._looking)
+        if self._session.defect is not None:
+            self._plan.defects.append(self._session.defect)
         return self._plan.report(self._backend, hold_to_support(verdicts))
 
 
@@ -242,8 +250,7 @@ def _reported(run: _Run) -> Report:
     return run.report()
 
 
-def _refuse_equal_names(backends: Sequence[Connection]) -> None:
-    names = [backend.name for backend in backends]
+def _refuse_equal_names(names: Sequence[str]) -> None:
     twice = {name for name in names if names.count(name) > 1}
     if twice:
         hint = "give one of them a class attribute `name`"

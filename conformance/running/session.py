@@ -47,6 +47,7 @@ class Session:
         self.planned = planned
         sample = _sample(len(planned))
         self.shares = [Share(each, spec, answers, stop, sample) for each in connections]
+        self.defect: Exception | None = None
         self._judged = 0
         self._lock = Lock()
 
@@ -89,18 +90,25 @@ class Session:
         """The verdicts in the order planned, diagnosed where any failed; once for each session.
 
         Fewer than planned come back where the run was stopped, or interrupted from the keyboard,
-        before all were judged and the sample of them was asked again.
+        before all were judged and the sample of them was asked again; and where the mistakes could
+        not be looked for, by a ``defect`` of the kit.
         """
         found = {place: each for share in self.shares for place, each in share.verdicts.items()}
         if not all(share.complete for share in self.shares):
             # Without the sample a run is not done, though all of its cases were judged.
             found.pop(len(self.planned) - 1, None)
+        why = ""
         try:
             judged = self._diagnosed(found, progress)
-        except KeyboardInterrupt:  # what was judged is kept, and goes on to be diagnosed
+        except KeyboardInterrupt:
             self.stop.set()
+            why = "interrupted"
+        except Exception as defect:  # of the kit; what a backend was found to do is worth more
+            self.defect = defect
+            why = "the kit failed"
+        if why:  # what was judged is kept, and goes on to be diagnosed
             found.pop(len(self.planned) - 1, None)
-            judged = tuple(_not_diagnosed(found[position]) for position in sorted(found))
+            judged = tuple(_not_diagnosed(found[position], why) for position in sorted(found))
         return with_reasons(judged, self.spec.operations)
 
     def _diagnosed(self, found: Mapping[int, Verdict], progress: Progress) -> tuple[Verdict, ...]:
@@ -133,10 +141,10 @@ class Session:
         return tuple(diagnose(told, verdicts, self.spec.operations, progress, self.spec))
 
 
-def _not_diagnosed(verdict: Verdict) -> Verdict:
+def _not_diagnosed(verdict: Verdict, why: str) -> Verdict:
     if verdict.verdict != "fail":
         return verdict
-    return msgspec.structs.replace(verdict, message=f"{verdict.message}\n{NOT_DIAGNOSED}")
+    return msgspec.structs.replace(verdict, message=f"{verdict.message}\n{NOT_DIAGNOSED} {why}")
 
 
 def _size(case: Case) -> int:

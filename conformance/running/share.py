@@ -152,9 +152,10 @@ class Share:
     ) -> Verdict:
         """A verdict of an earlier run as it was before its diagnosis, a failure noted as one."""
         case, dtype = pair
-        message = verdict.message.removesuffix(f"\n{NOT_DIAGNOSED}")
-        judged, found, _ = message.rpartition(f"\n{DIAGNOSED} ")
-        message = judged if found else message
+        message = verdict.message
+        for line in (NOT_DIAGNOSED, DIAGNOSED):
+            judged, found, _ = message.rpartition(f"\n{line} ")
+            message = judged if found else message
         verdict = msgspec.structs.replace(verdict, message=message, diagnosis=None, because=None)
         answered = all(answer.status in {"outputs", "rejected"} for answer in answers.values())
         if verdict.verdict == "fail" and answered:

@@ -13,7 +13,7 @@ from decimal import Context, Decimal, Inexact, InvalidOperation, localcontext
 from fractions import Fraction
 from typing import Any, TypeGuard, get_args
 
-from conformance.model import Number, Tensor, TensorDtype
+from conformance.model import MOST_NUMBERS, Number, Tensor, TensorDtype
 
 TENSOR_DTYPES: tuple[TensorDtype, ...] = get_args(TensorDtype)
 
@@ -156,4 +156,6 @@ def _shape(value: Any, *path: str) -> tuple[int, ...]:
     )
     if not whole:
         raise Malformed("a shape is a list of whole numbers, not negative", *path)
+    if math.prod(value) > MOST_NUMBERS:
+        raise Malformed(f"no question has more than {MOST_NUMBERS} numbers", *path)
     return tuple(value)

@@ -9,11 +9,11 @@ import numpy as np
 
 from conformance.errors import Rejected, UsageError
 from conformance.model import Answer, Description, Question
+from conformance.specification import load
 from conformance.truth.arithmetic.domains import Domain, Doubles
 from conformance.truth.arithmetic.native import Native
 from conformance.truth.arithmetic.tape import Tape, Whole
 from conformance.truth.effects.misread import question_as_read
-from conformance.truth.effects.rules import RULES
 from conformance.truth.faults import Fault, catalogue
 from conformance.truth.proof.evaluate import Impossible, evaluate_question
 
@@ -40,7 +40,7 @@ class FaultBackend:
         return Description(
             name=self.name,
             versions={"fault": self._fault.says(), "breaks": self._fault.breaks},
-            operations=RULES,
+            operations=tuple(load().operations),
         )
 
     def answer(self, question: Question) -> Answer:

@@ -118,6 +118,20 @@ def test_two_backends_never_share_a_file(pair, tmp_path, make):
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.parametrize("page", ["README.md", "mine.md"])
+def test_a_page_that_is_no_report_is_never_replaced(page, tmp_path, make):
+    """Whoever names the folder of a project keeps what people wrote there; reports are replaced."""
+    reports = [make.report(name="mine")]
+    files.write_reports(reports, tmp_path)
+    files.write_reports(reports, tmp_path)
+    (tmp_path / page).write_text("# My project\n")
+    with pytest.raises(UsageError, match=f"{page} is no report, and would be replaced by one"):
+        files.refuse_files(["mine"], tmp_path)
+    with pytest.raises(UsageError):
+        files.write_reports(reports, tmp_path)
+    assert (tmp_path / page).read_text() == "# My project\n"
+
+
 def test_reports_are_made_without_the_numerics():
     """Reading and writing reports loads neither NumPy nor a framework nor the oracle."""
     modules = ", ".join(path.stem for path in Path(files.__file__).parent.glob("[!_]*.py"))

@@ -10,7 +10,7 @@ from conformance.command.explanation.mistakes import mistakes
 from conformance.command.explanation.tensors import plain_text
 from conformance.command.showing import find_case, heading
 from conformance.diagnosis.diagnose import Failure, diagnose
-from conformance.errors import Rejected
+from conformance.errors import Rejected, UsageError
 from conformance.frozen import CaseTruth, Truth, dotted
 from conformance.harness.connection import Connection
 from conformance.judging import judge
@@ -27,6 +27,7 @@ from conformance.model import (
 from conformance.questions import question
 from conformance.report.text import failure_text
 from conformance.specification import Specification
+from conformance.truth.arithmetic.balls import NotProven
 from conformance.truth.proof.prove import prove_values
 
 
@@ -35,10 +36,20 @@ def explain(
 ) -> Iterator[str]:
     """The lines of the explanation; with ``backend`` its answers stand beside.
 
-    Raises UsageError where there is no such case.
+    Raises UsageError where there is no such case, or where its values can't be proven.
     """
     case = find_case(case_id, specification)
     operation = specification.operations[case.operation]
+    try:
+        yield from _explained(case, operation, specification, backend)
+    except NotProven as error:
+        hint = "`conformance freeze` tells it of every case"
+        raise UsageError(f"{case.id} can't be proven: {error}", hint) from None
+
+
+def _explained(
+    case: Case, operation: Operation, specification: Specification, backend: Connection | None
+) -> Iterator[str]:
     yield from heading(case, specification)
     if isinstance(case.expectation, Rejection | Undefined):
         yield from _rejection(case, operation)

@@ -8,8 +8,9 @@ import numpy as np
 
 from conformance.command.explanation.tensors import plain_text, proven_text
 from conformance.errors import Rejected
-from conformance.frozen import dotted, thaw
+from conformance.frozen import CaseTruth, dotted, thaw
 from conformance.model import Case, Operation, Relations, Values
+from conformance.precision import Dtype
 from conformance.truth.checking import free
 from conformance.truth.checking.freeze import freeze_case
 from conformance.truth.effects.concerned import concerned
@@ -28,7 +29,8 @@ def mistakes(case: Case, operation: Operation) -> Iterator[str]:
     if case.free is not None and isinstance(case.expectation, Relations):
         yield from _of_free(case, operation)
         return
-    proof, truth = Proof({}), {}
+    proof = Proof({})
+    truth: CaseTruth = {}
     if isinstance(case.expectation, Values | Relations):
         proof = prove(case, operation)
         truth = thaw(freeze_case(case, proof))
@@ -43,9 +45,17 @@ def mistakes(case: Case, operation: Operation) -> Iterator[str]:
         return
     yield "  what known mistakes would give (error as a multiple of the bound)"
     for _, fault, sizes in sorted(found, key=lambda each: -each[0]):
-        shown = ", ".join(f"{dtype} {_multiple(size)}" for dtype, size in sizes.items())
+        shown = ", ".join(
+            f"{dtype} {_multiple(size) if _bounded(truth, dtype) else 'without a bound'}"
+            for dtype, size in sizes.items()
+        )
         yield f"    {fault.name()}: {fault.says()}"
         yield f"      {shown}; {_wrong_values(case, operation, fault, proof)}"
+
+
+def _bounded(truth: CaseTruth, dtype: Dtype) -> bool:
+    """Whether anything is judged in ``dtype``."""
+    return not truth or any(np.isfinite(each.bounds[dtype]).any() for each in truth.values())
 
 
 def _multiple(size: float) -> str:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from conformance.errors import Problem, SpecificationError
-from conformance.frozen import FrozenCase, FrozenFamily, Truth
+from conformance.frozen import FrozenCase, FrozenFamily, Truth, freeze_again
 from conformance.model import Case, Relations, Values
 from conformance.specification import Specification
 from conformance.truth.checking import claims
@@ -77,7 +77,8 @@ def _about_files(specification: Specification, truth: Truth) -> Iterable[Problem
         for case_id in truth.family(path.stem).cases:
             case = specification.cases.get(case_id)
             if case is None or not isinstance(case.expectation, Values | Relations):
-                message = "has frozen truth but no case with values: run `conformance freeze`"
+                hint = freeze_again(truth.folder.parent)
+                message = f"has frozen truth but no case with values: {hint}"
                 yield Problem(f"spec/truth/{path.name}", 0, case_id, message)
 
 
@@ -110,7 +111,8 @@ def _from_oracle(
         if result.frozen is not None:
             case = result.case
             committed = truth.family(case.family).cases.get(case.id)
-            yield from _located(case, _stale(committed, result.frozen), excused)
+            hint = freeze_again(truth.folder.parent)
+            yield from _located(case, _stale(committed, result.frozen, hint), excused)
     for fact in specification.facts.values():
         operation = specification.operations[fact.case.operation]
         yield from _located(fact.case, about_fact(fact, operation), excused)
@@ -140,9 +142,8 @@ def _located(case: Case, messages: Iterable[str], excused: set[str]) -> Iterable
         yield Problem(case.file, case.line, case.id, message)
 
 
-def _stale(committed: FrozenCase | None, proven: FrozenCase) -> list[str]:
-    """How the committed truth differs from what the oracle says now."""
-    hint = "run `conformance freeze`"
+def _stale(committed: FrozenCase | None, proven: FrozenCase, hint: str) -> list[str]:
+    """How the committed truth differs from what the oracle says now, and what to do."""
     if committed is None:
         return [f"no truth is frozen for this case: {hint}"]
     if committed.digest != proven.digest:

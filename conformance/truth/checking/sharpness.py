@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from conformance.errors import Problem
-from conformance.frozen import Truth
+from conformance.frozen import Truth, freeze_again
 from conformance.precision import DTYPES
 from conformance.specification import Specification
 from conformance.truth.checking.freeze import ProvenCase, kills
@@ -91,7 +91,8 @@ def about_kills(
     """The frozen kills are those of the catalogue as it is now."""
     for family, proven in kills(results).items():
         if not _close_kills(truth.family(family).kills, proven, set(specification.cases)):
-            message = "the frozen kills are not those of the faults: run `conformance freeze`"
+            hint = freeze_again(truth.folder.parent)
+            message = f"the frozen kills are not those of the faults: {hint}"
             yield Problem(f"spec/truth/{family}.json", 0, "kills", message)
 
 
