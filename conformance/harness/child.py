@@ -13,11 +13,8 @@ from conformance.errors import ConformanceError
 from conformance.harness.processes import become_subreaper, data_size
 
 #: What an adapter has no business with. It keeps nobody out who reads the installed files.
-_CLOSED = (
-    "conformance.truth",
-    "conformance.frozen",
-    "conformance.judging.judge",
-    "conformance.spec",
+_CLOSED = tuple(
+    f"conformance.{room}" for room in ("truth", "frozen", "judging", "diagnosis", "spec")
 )
 
 
