@@ -34,12 +34,10 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
         number = isinstance(self.timeout, int | float) and self.timeout > 0
         if not number or isinstance(self.timeout, bool):
             raise UsageError(f"timeout is seconds above zero, not {self.timeout!r}")
-        for name, least in (("memory", 1), ("jobs", 1)):
-            value = getattr(self, name)
-            if name == "memory" and value is None:
-                continue
-            if type(value) is not int or value < least:
-                raise UsageError(f"{name} is a whole number from {least} on, not {value!r}")
+        for name, value in (("memory", self.memory), ("jobs", self.jobs)):
+            unlimited = name == "memory" and value is None
+            if not unlimited and (type(value) is not int or value < 1):
+                raise UsageError(f"{name} is a whole number from 1 on, not {value!r}")
 
 
 def listed(name: str, given: Iterable[Any]) -> tuple[Any, ...]:

@@ -58,10 +58,8 @@ def run(
     Raises SpecificationError, UsageError (a pattern that selects nothing, two backends of one name,
     nothing to go on from) and BackendError.
     """
-    backends, select, dtypes = (
-        listed(name, given)
-        for name, given in (("backends", backends), ("select", select), ("dtypes", dtypes))
-    )
+    backends, select = listed("backends", backends), listed("select", select)
+    dtypes = listed("dtypes", dtypes)
     refuse_strangers(backends, select, dtypes)
     how = options or Options()
     if how.in_process:
@@ -83,8 +81,8 @@ def run(
         reports = _run_all(connections, plan, progress)
     if folder is not None:
         write_reports(reports, folder, published=how.published)
-    for defect in plan.defects:
-        raise defect  # now that all that was judged is written
+    if plan.defects:
+        raise plan.defects[0]  # now that all that was judged is written
     return reports
 
 
