@@ -197,5 +197,5 @@ def _phi(x: Array) -> Array:
 
 def sum_of_positions(array: Array) -> Array:
     """``[..., d] -> [d]``: the sum over every axis but the last; zeros where there is none."""
-    total: Array = array.sum(axis=tuple(range(array.ndim - 1)))
+    total: Array = np.add.reduce(array, axis=tuple(range(array.ndim - 1)))
     return total

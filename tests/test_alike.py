@@ -18,7 +18,7 @@ from conformance.truth.reference import Reference
 from tests.builders import case
 
 WEIGHT = ("", "weight")
-NORMAL = Drawn(term=WEIGHT, distribution="normal", size=Decimal("0.02"))
+NORMAL = Drawn(terms=(WEIGHT,), distribution="normal", size=Decimal("0.02"))
 
 
 def verdict(given, got, *relations):

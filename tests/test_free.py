@@ -24,7 +24,7 @@ from tests.builders import OPERATIONS, case
 LINEAR = OPERATIONS["initialize_linear"]
 
 WEIGHT, BIAS = ("", "weight"), ("", "bias")
-LIMIT = Drawn(term=WEIGHT, distribution="uniform", size=Decimal("0.2"))
+LIMIT = Drawn(terms=(WEIGHT,), distribution="uniform", size=Decimal("0.2"))
 NO_BIAS = Combination(terms=(("", "bias", 1),), equals=tensor(0))
 
 
@@ -103,7 +103,7 @@ def test_the_reference_keeps_its_own_relations():
     """A relation that the reference itself breaks is a problem of the case."""
     made = asked(LIMIT, NO_BIAS)
     assert free.problems(made, truth_of(made), free.results_of(made, "weight")) == []
-    narrow = Drawn(term=WEIGHT, distribution="uniform", size=Decimal("0.1"))
+    narrow = Drawn(terms=(WEIGHT,), distribution="uniform", size=Decimal("0.1"))
     made = asked(NO_BIAS, narrow)
     (told,) = free.problems(made, truth_of(made), free.results_of(made, "weight"))
     assert told.startswith("relate: drawn does not hold of the reference: ")

@@ -110,7 +110,7 @@ def test_less_and_greater_look_only_where_they_say():
 def test_drawn_needs_no_bound():
     """What is drawn is free: only its statistics are looked at, and the worst one is named."""
     truth = {A: proven(["0"], None)}
-    relation = Drawn(term=A, distribution="uniform", size=1)
+    relation = Drawn(terms=(A,), distribution="uniform", size=1)
     assert ratio(relation, [0.25, -0.75], [0.0], truth) <= 1
     assert ratio(relation, [0.25, -1.5], [0.0], truth) > 1
     found = measure(relation, {A: np.array([0.25, -1.5])}, truth, "float64")

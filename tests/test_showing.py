@@ -51,12 +51,16 @@ A, B = ("a", "y"), ("b", "y")
             "a.y > 0.5, everywhere by more than its bound",
         ),
         (
-            Drawn(term=("", "w"), distribution="normal", size=Decimal("0.02")),
+            Drawn(terms=(("", "w"),), distribution="normal", size=Decimal("0.02")),
             "w looks drawn: normal around 0 with deviation 0.02",
         ),
         (
-            Drawn(term=("", "w"), distribution="uniform", size=1),
+            Drawn(terms=(("", "w"),), distribution="uniform", size=1),
             "w looks drawn: uniform from -1 to 1",
+        ),
+        (
+            Drawn(terms=(A, B), distribution="normal", size=1),
+            "a.y and b.y look, together, drawn: normal around 0 with deviation 1",
         ),
     ],
 )

@@ -219,12 +219,23 @@ def test_what_is_drawn_and_what_lies_beyond_is_read(planted):
     relations = only(planted("initialize_linear", text)).expectation.relate
     weight, bias = ("", "weight"), ("", "bias")
     assert relations[:4] == (
-        Drawn(term=weight, distribution="normal", size=Decimal("0.02")),
-        Drawn(term=weight, distribution="uniform", size=Decimal("0.5")),
+        Drawn(terms=(weight,), distribution="normal", size=Decimal("0.02")),
+        Drawn(terms=(weight,), distribution="uniform", size=Decimal("0.5")),
         Greater(term=weight, than=-1),
         Less(term=bias, than=Decimal("0.001"), where="[:2]"),
     )
     assert isinstance(relations[4], Combination)
+
+
+def test_draws_of_several_outputs_are_no_copies(planted):
+    """Each is named once: an output that is named twice would be a copy of itself."""
+    text = f"  given: {LAYER}\n  relate:\n  - {{drawn: [weight, bias], normal: 0.02}}\n"
+    (relation,) = only(planted("initialize_linear", text)).expectation.relate
+    assert relation.terms == (("", "weight"), ("", "bias"))
+    twice = text.replace("[weight, bias]", "[weight, weight]")
+    assert "which is a copy of itself" in told(planted, "initialize_linear", twice)
+    unknown = text.replace("[weight, bias]", "[weight, wieght]")
+    assert "'wieght' is no output of this case" in told(planted, "initialize_linear", unknown)
 
 
 def test_a_rejection_may_stand_beside_one_free_question(planted):
@@ -282,6 +293,8 @@ def test_the_schema_knows_what_is_free_and_drawn():
     drawn = {"drawn": "weight", "normal": 0.02}
     assert valid_case(relate=[drawn], free="drawn", outputs=["weight"])
     assert valid_case(relate=[{"drawn": "weight", "uniform": 0.5}])
+    assert valid_case(relate=[{"drawn": ["first.weight", "other.weight"], "uniform": 0.5}])
+    assert not valid_case(relate=[{"drawn": ["weight"], "uniform": 0.5}])
     assert valid_case(relate=[{"greater": "y", "than": 1, "where": "[0]"}])
     assert valid_case(relate=[{"less": "y", "than": 1, "where": "[0]"}])
     assert not valid_case(free="without relations")

@@ -12,8 +12,8 @@ from conformance.judging import statistics
 from conformance.model import Drawn
 
 WEIGHT = ("", "weight")
-NORMAL = Drawn(term=WEIGHT, distribution="normal", size=Decimal("0.02"))
-UNIFORM = Drawn(term=WEIGHT, distribution="uniform", size=Decimal("0.5"))
+NORMAL = Drawn(terms=(WEIGHT,), distribution="normal", size=Decimal("0.02"))
+UNIFORM = Drawn(terms=(WEIGHT,), distribution="uniform", size=Decimal("0.5"))
 
 SIZES = (1, 2, 6, 150, 1000, 5000)
 
@@ -52,7 +52,7 @@ def test_honest_draws_pass_whatever_the_seed(count):
 
 def test_the_limit_of_a_uniform_distribution_may_be_rounded():
     """A draw at the very limit passes, also where float32 has rounded the limit up."""
-    due = Drawn(term=WEIGHT, distribution="uniform", size=Decimal("0.1"))
+    due = Drawn(terms=(WEIGHT,), distribution="uniform", size=Decimal("0.1"))
     highest = float(np.float32(0.1))
     assert highest > 0.1
     assert ratios([highest, -highest], due)["largest magnitude"] <= 1
@@ -91,6 +91,40 @@ WRONG = {
 def test_another_distribution_fails(sample, due):
     """By more than its limits, at a size that models have."""
     assert worst(sample, due) > 1
+
+
+@pytest.mark.parametrize("count", [600, 5000, 70_000])
+def test_draws_of_twenty_three_bits_repeat_themselves_less_than_they_may(count):
+    """As the uniform draws of float32 are, whose normal ones are a function of them."""
+    for seed in range(20):
+        steps = np.random.default_rng(seed).integers(-(2**22), 2**22, count)
+        found = ratios((steps + 0.5) * 0.5 / 2**22, UNIFORM)
+        assert found[statistics.REPEATED] <= 0.9
+
+
+REPEATING = {
+    "a row of zeros": np.concatenate([np.zeros(64), normal(5000)]),
+    "the first half again": np.tile(normal(2500), 2),
+    "a row that is another one": np.concatenate([normal(5000), normal(5000)[:64]]),
+    "draws of twelve bits": np.round(normal(5000) * 2**17) / 2**17,
+}
+
+
+@pytest.mark.parametrize("sample", REPEATING.values(), ids=REPEATING)
+def test_values_that_are_there_before_are_no_draws(sample):
+    """Their distribution may be as it should: only that they are repeated tells."""
+    found = ratios(sample, NORMAL)
+    assert found.pop(statistics.REPEATED) > 1
+    assert max(found.values()) <= 1
+
+
+def test_outputs_that_are_copies_are_no_draws_together():
+    """Each by itself is; so is the one turned around."""
+    first, other = normal(2000).reshape(50, 40), normal(2000, seed=1).reshape(50, 40)
+    both = Drawn(terms=(("", "a"), ("", "b")), distribution="normal", size=Decimal("0.02"))
+    for second, repeats in ((other, False), (first, True), (first.T, True)):
+        sample = statistics.sample({("", "a"): first, ("", "b"): second}, both)
+        assert (worst(sample, both) > 1) is repeats
 
 
 def test_a_truncated_normal_has_no_tail():
@@ -146,10 +180,21 @@ def false_alarms(due, draw, monkeypatch, allowed=0.05, count=100, tries=4000):
 def test_the_limits_keep_what_they_promise(due, draw, monkeypatch):
     """At a rate that can be counted, each statistic alarms no more often than it says."""
     rates = false_alarms(due, draw, monkeypatch)
-    assert set(rates) == {"mean", "mean square", "largest magnitude"}
+    assert set(rates) == {"mean", "mean square", "largest magnitude", statistics.REPEATED}
     # The tail meets its rate exactly, so that one that is counted may lie a little above it.
     assert rates.pop("largest magnitude") <= 0.05 + 3 * math.sqrt(0.05 * 0.95 / 4000)
     assert all(rate <= 0.05 for rate in rates.values())
+
+
+def test_the_limit_of_repeated_values_keeps_its_promise_at_the_likeliest(monkeypatch):
+    """Of so many values, each as likely as any may be, few enough are drawn twice."""
+
+    def coarse(count, seed):
+        steps = np.random.default_rng(seed).integers(0, round(1 / statistics.LIKELIEST), count)
+        return steps * statistics.LIKELIEST - 0.5
+
+    rates = false_alarms(UNIFORM, coarse, monkeypatch, allowed=0.2, count=3000)
+    assert 0.01 < rates[statistics.REPEATED] <= 0.2
 
 
 def test_the_limits_are_not_idle(monkeypatch):

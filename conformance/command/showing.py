@@ -140,10 +140,12 @@ def in_words(relation: Relation) -> str:
             return f"{dotted(*term)}{where} < {than}, everywhere by more than its bound"
         case Greater(term=term, than=than, where=where):
             return f"{dotted(*term)}{where} > {than}, everywhere by more than its bound"
-        case Drawn(term=term, distribution="normal", size=size):
-            return f"{dotted(*term)} looks drawn: normal around 0 with deviation {size}"
-        case Drawn(term=term, size=size):
-            return f"{dotted(*term)} looks drawn: uniform from -{size} to {size}"
+        case Drawn(terms=terms, distribution=distribution, size=size):
+            names = " and ".join(dotted(*term) for term in terms)
+            looks = f"look{'s' if len(terms) == 1 else ', together,'} drawn"
+            if distribution == "normal":
+                return f"{names} {looks}: normal around 0 with deviation {size}"
+            return f"{names} {looks}: uniform from -{size} to {size}"
 
 
 def _term(output: str, factor: int) -> str:

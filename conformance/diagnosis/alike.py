@@ -39,9 +39,7 @@ def alike(case: Case, truth: CaseTruth, given: Arrays, got: Arrays, dtype: Dtype
 
 def _alike(relation: Relation, truth: CaseTruth, given: Arrays, got: Arrays, dtype: Dtype) -> bool:
     if isinstance(relation, Drawn):
-        ours, theirs = (
-            np.asarray(each[relation.term], dtype=np.float64).reshape(-1) for each in (given, got)
-        )
+        ours, theirs = (statistics.sample(each, relation) for each in (given, got))
         return _alike_samples(ours, theirs, relation)
     ratios = [measure(relation, each, truth, dtype).ratio for each in (given, got)]
     broken, breaks = (ratio is not None and not ratio <= 1 for ratio in ratios)
@@ -75,6 +73,8 @@ def _alike_samples(ours: np.ndarray, theirs: np.ndarray, due: Drawn) -> bool:
     for left, right in zip(statistics.of(ours, due), statistics.of(theirs, due), strict=True):
         gap = abs(left.got - right.got)
         allowed = max(left.allowed, right.allowed)
+        if left.name == statistics.REPEATED and (left.ratio <= 1) != (right.ratio <= 1):
+            return False
         if left.name == "mean" and not gap <= 2 * allowed * spread:
             return False
         if left.name == "mean square" and not gap <= 2 * allowed * spread**2:

@@ -64,7 +64,7 @@ def diagnose(
     named = [_with_values(verdict, chosen, explained) for verdict in evidence.verdicts]
     named = _with_twins(named, known)
     named = [_with_because(verdict, named, operations, weak) for verdict in named]
-    named = _with_signatures(evidence, named)
+    named = _with_signatures(evidence, named, known)
     named = [_with_memory(evidence, verdict, named, chosen) for verdict in named]
     named = [_with_cause(verdict, named, weak) for verdict in named]
     return _with_hints(named, known)
@@ -159,8 +159,11 @@ def _with_values(verdict: Verdict, chosen: Sequence[Candidate], explained: Expla
     return msgspec.structs.replace(verdict, diagnosis=tuple(diagnosis.values()) or None)
 
 
-def _with_signatures(evidence: Evidence, named: Sequence[Verdict]) -> list[Verdict]:
+def _with_signatures(
+    evidence: Evidence, named: Sequence[Verdict], failures: Sequence[Failure]
+) -> list[Verdict]:
     """The verdicts with the mistakes of rounding whose cases failed."""
+    answered = {key_of(failure.verdict): failure for failure in failures}
     found: dict[Group, list[str]] = {}
     result = []
     for verdict in named:
@@ -169,7 +172,7 @@ def _with_signatures(evidence: Evidence, named: Sequence[Verdict]) -> list[Verdi
             own = group(verdict)
             if own not in found:
                 beside = [other for other in named if group(other) == own]
-                found[own] = signature.fitting(evidence, beside)
+                found[own] = signature.fitting(evidence, beside, answered)
             names = found[own]
         diagnosis = tuple(_diagnosis(Candidate(name, 0), verdict) for name in names)
         given = diagnosis or verdict.diagnosis

@@ -19,7 +19,7 @@ from conformance.specification import Specification
 from conformance.truth.arithmetic.domains import Doubles
 from conformance.truth.arithmetic.tape import Tape
 from conformance.truth.effects.rules import recording, replaced
-from conformance.truth.effects.visibility import native_effect
+from conformance.truth.effects.visibility import native_effect, native_effects
 from conformance.truth.faults import Fault, catalogue
 from conformance.truth.proof.evaluate import Impossible, evaluate_case
 
@@ -103,7 +103,16 @@ class Evidence:
         case = self._case(verdict)
         if case is None or case.free is not None:
             return None
+        if not replaced(fault) & self._rules(case):
+            return 0.0  # also where a count is larger than a double can be exactly
         return native_effect(case, self._output(case), self._values(case), fault, verdict.dtype)
+
+    def sizes(self, verdict: Verdict, fault: type[Fault]) -> Mapping[tuple[str, str], float]:
+        """The same by call and output, where the case of a verdict has values."""
+        case = self._case(verdict)
+        if case is None or not isinstance(case.expectation, Values):
+            return {}
+        return native_effects(case, self._output(case), self._values(case), fault, verdict.dtype)
 
     @cached_property
     def _passed(self) -> list[Verdict]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TypeAlias
 
 import numpy as np
@@ -66,6 +67,24 @@ class Failure:
         """The name of the operation's output."""
         question = next(iter(self.questions.values()))
         return next(iter(question.outputs or question.upstream))
+
+    @cached_property
+    def got(self) -> dict[_Place, np.ndarray]:
+        """What was answered, by call and output."""
+        return {
+            (call, name): value
+            for call, answer in self.answers.items()
+            for name, value in answer.outputs.items()
+        }
+
+    def is_right(self, place: _Place) -> bool:
+        """Whether the output at ``place`` came, and all of it is within the bound."""
+        proven, got = (self.truth or {}).get(place), self.got.get(place)
+        if proven is None or got is None or proven.shape != got.shape:
+            return False
+        with np.errstate(all="ignore"):
+            error = proven.error(got)
+        return bool(np.all(error <= proven.bounds[self.verdict.dtype]))
 
 
 class Explainer:
@@ -159,7 +178,7 @@ def _numeric(failure: Failure) -> bool:
     """
     truth = failure.truth or {}
     asked = np.dtype(failure.verdict.dtype)
-    for place, value in _got(failure).items():
+    for place, value in failure.got.items():
         if not isinstance(value, np.ndarray):
             return False
         if place in truth and truth[place].dtype != "real":
@@ -178,7 +197,7 @@ def _resembles(results: Results | None, failure: Failure) -> bool:
         return refused and not _must_refuse(failure)
     if any(answer.status != "outputs" for answer in failure.answers.values()):
         return False
-    got = _got(failure)
+    got = failure.got
     if _alike_alone(failure):
         given = {place: node.value for place, node in results.items()}
         return alike(failure.case, failure.truth or {}, given, got, failure.verdict.dtype)
@@ -191,11 +210,11 @@ def _resembles(results: Results | None, failure: Failure) -> bool:
 
 def _matches(results: Results, failure: Failure) -> bool:
     """Whether answers that resemble ``results`` are within their bounds, and one not the truth."""
-    got = _got(failure)
+    got = failure.got
     if not all(_within(node, got[place], failure, place) for place, node in results.items()):
         return False
     absent = got.keys() != (failure.truth or {}).keys()  # a gradient that is due did not come
-    wrong = absent or not all(_true(got[place], failure, place) for place in got)
+    wrong = absent or not all(failure.is_right(place) for place in got)
     return wrong or _must_refuse(failure)
 
 
@@ -206,15 +225,6 @@ def _must_refuse(failure: Failure) -> bool:
 def _alike_alone(failure: Failure) -> bool:
     """Whether no value tells, but which relations the answers break."""
     return failure.case.free is not None and not _must_refuse(failure)
-
-
-def _got(failure: Failure) -> dict[_Place, np.ndarray]:
-    """What was answered, by call and output."""
-    return {
-        (call, name): value
-        for call, answer in failure.answers.items()
-        for name, value in answer.outputs.items()
-    }
 
 
 def _error(
@@ -257,12 +267,3 @@ def _within(node: Node, got: np.ndarray, failure: Failure, place: _Place) -> boo
     except (ValueError, IndexError):  # shapes that only the fault accepts have no derivative
         return False
     return bool(np.all(error <= bound + np.minimum(own, limit)))
-
-
-def _true(got: np.ndarray, failure: Failure, place: _Place) -> bool:
-    proven = (failure.truth or {}).get(place)
-    if proven is None or proven.shape != got.shape:
-        return False
-    with np.errstate(all="ignore"):
-        error = proven.error(got)
-    return bool(np.all(error <= proven.bounds[failure.verdict.dtype]))

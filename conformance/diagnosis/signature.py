@@ -11,10 +11,11 @@ import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from conformance.diagnosis.evidence import Evidence
+from conformance.diagnosis.evidence import Evidence, Key, key_of
+from conformance.diagnosis.explain import Failure
 from conformance.model import Verdict
 from conformance.truth.effects.visibility import BEYOND, LARGE
-from conformance.truth.faults import catalogue
+from conformance.truth.faults import Fault, catalogue
 
 #: This share of the cases with a large D must fail.
 MOST = 0.75
@@ -39,10 +40,13 @@ class Seen:
     ratio: float | None
 
 
-def fitting(evidence: Evidence, verdicts: Sequence[Verdict]) -> list[str]:
+def fitting(
+    evidence: Evidence, verdicts: Sequence[Verdict], failures: Mapping[Key, Failure]
+) -> list[str]:
     """The mistakes of rounding that fit the verdicts of one group, the best fit first.
 
     None where some of the failures have another reason: then the others may have it too.
+    ``failures`` has what was answered.
     """
     judged = [verdict for verdict in verdicts if verdict.verdict in {"pass", "fail"}]
     fits: list[tuple[float, str]] = []
@@ -56,7 +60,7 @@ def fitting(evidence: Evidence, verdicts: Sequence[Verdict]) -> list[str]:
             if size is not None
         }
         gap = misfit(seen)
-        if matches(seen) and gap <= FIT:
+        if matches(seen) and gap <= FIT and _spoils(evidence, judged, fault, failures):
             fits.append((gap, name))
     return [name for _, name in sorted(fits)]
 
@@ -65,6 +69,26 @@ def _otherwise(verdict: Verdict, name: str) -> bool:
     """Whether a verdict failed without being measured, or by a fault that is not ``name``."""
     others = {each.fault for each in verdict.diagnosis or ()} - {name}
     return verdict.verdict == "fail" and (bool(others) or verdict.ratio is None)
+
+
+def _spoils(
+    evidence: Evidence,
+    judged: Sequence[Verdict],
+    fault: type[Fault],
+    failures: Mapping[Key, Failure],
+) -> bool:
+    """Whether the outputs that the mistake spoils in the failing cases are wrong, not one of many.
+
+    Where only norms are wrong, and losses and gradients right, no product was rounded.
+    """
+    answered = [(each, failures[key_of(each)]) for each in judged if key_of(each) in failures]
+    wrong = [
+        not failure.is_right(place)
+        for verdict, failure in answered
+        for place, size in evidence.sizes(verdict, fault).items()
+        if size > LARGE
+    ]
+    return sum(wrong) >= MOST * len(wrong)
 
 
 def matches(seen: Mapping[str, Seen]) -> bool:

@@ -54,6 +54,10 @@ def described(backend: Backend, asked: str) -> Description:
 
     Raises BackendError where it can't say, or where what it says is no Description.
     """
+    return msgspec.structs.replace(_said(backend, asked), source=_source(backend))
+
+
+def _said(backend: Backend, asked: str) -> Description:
     said = _guard(backend.describe, asked)
     if not isinstance(said, Description):
         kind = type(said).__name__
@@ -74,7 +78,6 @@ def described(backend: Backend, asked: str) -> Description:
         device=tame(checked.device),
         dtypes=_tame_all(checked.dtypes),
         operations=_tame_all(checked.operations),
-        source=_source(backend),
     )
 
 
@@ -199,7 +202,7 @@ def _construct(cls: Any, asked: str, default_name: str) -> Backend:
         hint = "derive it from conformance.Adapter, or give it describe() and answer(question)"
         raise BackendError(f"{asked} is no backend: it has no answer() or describe()", hint)
     backend.name = tame(own_name(backend) or default_name)
-    described(backend, asked)  # a backend that can't is refused while its file can be named
+    _said(backend, asked)  # a backend that can't is refused while its file can be named
     checked: Backend = backend
     return checked
 

@@ -184,8 +184,10 @@ def _beyond(relation: Less | Greater, outputs: Outputs, truth: CaseTruth, dtype:
 
 def _drawn(relation: Drawn, outputs: Outputs) -> Measured:
     """The statistic that is nearest to its limit, or furthest beyond."""
-    name = dotted(*relation.term)
-    sample = np.asarray(outputs[relation.term], dtype=np.float64).reshape(-1)
+    name = dotted(*relation.terms[0])
+    if len(relation.terms) > 1:
+        name += f" and {len(relation.terms) - 1} more"
+    sample = statistics.sample(outputs, relation)
     worst = max(statistics.of(sample, relation), key=lambda statistic: statistic.ratio)
     due = f"{relation.distribution}({relation.size})"
     message = f"the {worst.name} of {name} is not that of {due}" if not worst.ratio <= 1 else ""

@@ -13,6 +13,13 @@ most ``STATISTICS`` times as often. For x = log(2 / FALSE_ALARM):
   at most 2 exp(-n t^2 / (2 c^2)), and the mean of their squares, which lie in [0, c^2] and have the
   mean c^2 / 3, by more than t with probability at most 2 exp(-2 n t^2 / c^4) (W. Hoeffding,
   "Probability inequalities for sums of bounded random variables", JASA 58, 1963, theorem 2);
+* repeated values: an honest generator gives each single value with a probability of at most
+  q = ``LIKELIEST``. Whatever came before, the draw number i is equal to one of the others so far
+  with probability at most i q, so that the number of those that are is at most a sum of independent
+  indicators with the mean m = n^2 q / 2. It is above m + t with probability at most
+  exp(-t^2 / (2 m + 2 t / 3)) (S. Bernstein's inequality), which is ``FALSE_ALARM`` where, for
+  y = log(1 / FALSE_ALARM), t = y / 3 + sqrt(y^2 / 9 + 2 m y). Rows that are copied, or left at
+  zero, are far beyond;
 * the tail: all n draws stay within an edge that one draw stays within with probability p, with
   probability p^n. Where that is ``FALSE_ALARM``, an honest sample has one beyond the edge: for 8000
   normal draws it is at 3 s. A uniform sample isn't normal, for it ends at sqrt(3) s.
@@ -21,7 +28,7 @@ most ``STATISTICS`` times as often. For x = log(2 / FALSE_ALARM):
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from statistics import NormalDist
 
 import msgspec
@@ -30,10 +37,17 @@ import numpy as np
 from conformance.model import Drawn
 
 #: How many statistics are taken of one sample, at most.
-STATISTICS = 4
+STATISTICS = 5
 
 #: The probability that one of them lies outside its limits for an honest sample, at most.
 FALSE_ALARM = 1e-9 / STATISTICS
+
+
+#: The probability of any single value, at most: twice that of a generator of 23 bits.
+LIKELIEST = 2.0**-22
+
+#: The name of the statistic that tells a copy from draws of its own.
+REPEATED = "number of repeated values"
 
 
 class Statistic(msgspec.Struct, frozen=True):
@@ -51,6 +65,12 @@ class Statistic(msgspec.Struct, frozen=True):
         if error == 0:
             return 0.0
         return error / self.allowed if error < math.inf and self.allowed else math.inf
+
+
+def sample(outputs: Mapping[tuple[str, str], np.ndarray], due: Drawn) -> np.ndarray:
+    """What ``due`` speaks of, as doubles of rank 1."""
+    parts = [np.asarray(outputs[term], dtype=np.float64).reshape(-1) for term in due.terms]
+    return np.concatenate(parts)
 
 
 def of(sample: np.ndarray, due: Drawn) -> Iterator[Statistic]:
@@ -71,6 +91,14 @@ def of(sample: np.ndarray, due: Drawn) -> Iterator[Statistic]:
         yield _at_most("largest magnitude", largest, size)
         edge = size * _inside(count)
     yield _at_least("largest magnitude", largest, edge)
+    yield _repeated(sample)
+
+
+def _repeated(sample: np.ndarray) -> Statistic:
+    count, y = sample.size, -math.log(FALSE_ALARM)
+    mean = count**2 * LIKELIEST / 2
+    limit = mean + y / 3 + math.sqrt(y**2 / 9 + 2 * mean * y)
+    return Statistic(REPEATED, float(count - np.unique(sample).size), 0.0, limit)
 
 
 def _inside(count: int) -> float:

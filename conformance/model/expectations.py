@@ -85,12 +85,12 @@ class Greater(msgspec.Struct, frozen=True, kw_only=True, tag=True):
 
 
 class Drawn(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """The elements of an output look like draws of a distribution around 0.
+    """The elements of one output, or of several together, look like draws of a distribution.
 
-    ``size`` is the standard deviation of a normal distribution, the limit of a uniform one.
+    It lies around 0; ``size`` is the deviation of a normal one, the limit of a uniform one.
     """
 
-    term: tuple[str, str]
+    terms: tuple[tuple[str, str], ...]
     distribution: Literal["normal", "uniform"]
     size: Decimal | int
 

@@ -93,12 +93,15 @@ def _combination(
 def _drawn(
     subject: Any, written: dict[str, Any], calls: tuple[str, ...], results: tuple[str, ...]
 ) -> Drawn:
-    term = _term(subject, calls, results)
+    names = subject if isinstance(subject, list) and subject else [subject]
+    terms = tuple(_term(name, calls, results) for name in names)
+    if len(set(terms)) < len(terms):
+        raise Malformed("names an output twice, which is a copy of itself", "drawn")
     size = written.get("normal", written.get("uniform"))
     if ("normal" in written) == ("uniform" in written) or not is_number(size) or size <= 0:
         raise Malformed("needs normal: the deviation, or uniform: the limit")
     distribution: Any = "normal" if "normal" in written else "uniform"
-    return Drawn(term=term, distribution=distribution, size=size)
+    return Drawn(terms=terms, distribution=distribution, size=size)
 
 
 def _sides(written: Any) -> tuple[str, str]:

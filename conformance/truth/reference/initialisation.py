@@ -32,9 +32,19 @@ class InitialisationRules(ConfigurationRules):
         dropout: Node,
         random_seed: int,
     ) -> dict[str, dict[str, np.ndarray]]:
-        """Every parameter by name, drawn one after the other from one generator."""
-        del dropout
-        sizes = {"vocab_size": vocab_size, "block_size": block_size, "n_heads": n_heads}
+        """Every parameter by name, drawn one after the other from one generator.
+
+        Raises Rejected as ``check_configuration`` does.
+        """
+        sizes = {
+            "vocab_size": vocab_size,
+            "block_size": block_size,
+            "d_model": d_model,
+            "n_heads": n_heads,
+            "n_layers": n_layers,
+            "d_ff": d_ff,
+        }
+        self.check_configuration(sizes, dropout)
         shapes = self.parameter_shapes(vocab_size, block_size, d_model, n_layers, d_ff)
         return {"parameters": self.drawn(self.registered(shapes, sizes), random_seed)}
 
