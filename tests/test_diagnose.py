@@ -26,6 +26,8 @@ from conformance.diagnosis.hints import hint
 from conformance.diagnosis.trials import affordable
 from conformance.diagnosis.variants import variants
 from conformance.frozen import Truth
+from conformance.frozen.files import FrozenTensor
+from conformance.frozen.proven import thaw_output
 from conformance.layout import SPEC
 from conformance.model import Answer, Diagnosis, Question, Verdict
 from conformance.precision import DTYPES
@@ -939,6 +941,52 @@ def test_what_was_handed_back_is_named():
         assert hint(TRUTH, Answer(outputs={"y": got}), "float64", question) == text
     right = msgspec.structs.replace(question, upstream={"y": RIGHT})  # as of a residual
     assert not hint(TRUTH, Answer(outputs={"y": RIGHT}), "float64", right)
+
+
+def test_a_count_that_ran_over_is_told_by_its_last_bits():
+    """One that is right, is wrong in another place, or has more bits is not."""
+    due = FrozenTensor((2,), ("3000000000", "7"), "int64")
+    large = {("", "n"): thaw_output(due, {"float64": (0.0, 0.0)})}
+    for got, told in (
+        ([3000000000 - 2**32, 7], True),
+        ([3000000000 - 2**32, 8], False),
+        ([3000000000 + 2**32, 7], False),
+        ([3000000000, 7], False),
+    ):
+        text = hint(large, Answer(outputs={"n": np.array(got)}), "float64")
+        assert text == ("n is what 32 bits hold of the right number" if told else "")
+
+
+class NormsOfTheirOwn(NumpyBackend):
+    """Records another norm, a tenth smaller or larger; trains as it should."""
+
+    def train(self, *positional, **named):
+        found = super().train(*positional, **named)
+        norms = found["gradient_norms"]
+        off = {name: 1 + (-1) ** place / 10 for place, name in enumerate(norms)}
+        return {**found, "gradient_norms": {name: norms[name] * off[name] for name in norms}}
+
+
+def test_norms_alone_that_are_wrong_are_no_rounded_products():
+    """The losses and gradients beside them would be wrong too."""
+    cases = ("training/one-step", "training/used-row-zero", "training/token-v", "training/target-v")
+    failed = failures(judged(NormsOfTheirOwn(), *cases, dtypes=("float64",)))
+    assert [verdict.case for verdict in failed] == list(cases[:2])
+    assert not any(verdict.diagnosis for verdict in failed)
+
+
+def test_a_mistake_of_rounding_is_none_where_nothing_is_rounded():
+    """A count beyond what a double holds is no product."""
+
+    class In32Bits(NumpyBackend):
+        def activation_elements(self, **given):
+            found = super().activation_elements(**given)
+            return {**found, "logits": (found["logits"] + 2**31) % 2**32 - 2**31}
+
+    failed = failures(judged(In32Bits(), "resources/*"))
+    assert failed
+    assert not any(verdict.diagnosis for verdict in failed)
+    assert all("is what 32 bits hold of" in verdict.message for verdict in failed)
 
 
 def test_a_whole_number_that_came_as_another_is_no_known_mistake():

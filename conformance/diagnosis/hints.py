@@ -35,6 +35,8 @@ def hint(truth: CaseTruth, answer: Answer, dtype: Dtype, question: Question | No
         return f"y is what an epsilon of {epsilon:g} gives"
     for (_, output), right in truth.items():
         got = answer.outputs.get(output)
+        if isinstance(got, np.ndarray) and right.dtype != "real" and _counted_short(got, right):
+            return f"{output} is what 32 bits hold of the right number"
         if not isinstance(got, np.ndarray) or got.dtype != np.dtype(dtype):
             continue
         wrong = got.shape == right.shape and not _close(got, right, right.bounds[dtype])
@@ -47,6 +49,15 @@ def hint(truth: CaseTruth, answer: Answer, dtype: Dtype, question: Question | No
                     continue  # the steps of a training take an error of any kind there
                 return f"{output} {text}"
     return ""
+
+
+def _counted_short(got: np.ndarray, right: Proven) -> bool:
+    """Whether whole numbers are wrong, and in their last 32 bits right, where they end."""
+    if got.shape != right.shape or got.dtype.kind not in "iu":
+        return False
+    pairs = [(int(a), int(b)) for a, b in zip(got.flat, right.text.flat, strict=True)]
+    short = all(-(2**31) <= a < 2**32 and (a - b) % 2**32 == 0 for a, b in pairs)
+    return short and any(a != b for a, b in pairs)
 
 
 def _handed_back(got: np.ndarray, question: Question) -> str:

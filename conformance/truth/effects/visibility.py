@@ -41,28 +41,48 @@ def native_effect(
     """
     if not isinstance(case.expectation, Values | Relations):
         return 0.0
+    got = _natively(case, output, fault, dtype)
+    return BEYOND if got is None else distance(case, truth, got, dtype)
+
+
+def native_effects(
+    case: Case, output: str, truth: CaseTruth, fault: type[Reference], dtype: Dtype
+) -> dict[tuple[str, str], float]:
+    """D of ``fault`` evaluated in ``dtype`` by call and output; nothing where no output comes."""
+    got = _natively(case, output, fault, dtype) or {}
+    return {
+        key: largest_share({key: error}, {key: truth[key]}, dtype)
+        for key, error in _errors(truth, got).items()
+    }
+
+
+def _natively(case: Case, output: str, fault: type[Reference], dtype: Dtype) -> Arrays | None:
     try:
         with np.errstate(all="ignore"):
             results = evaluate_case(fault(), Tape(Native(dtype)), as_read(fault, case), output)
     except (Rejected, Impossible):
-        return BEYOND
-    return distance(case, truth, {key: node.value for key, node in results.items()}, dtype)
+        return None
+    return {key: node.value for key, node in results.items()}
 
 
 def distance(case: Case, truth: CaseTruth, got: Arrays, dtype: Dtype) -> float:
     """How far the outputs ``got`` of a case with values or relations lie from what is due."""
     if not got.keys() <= truth.keys():
         return BEYOND  # something is there that should not be
-    doubles = {key: value.astype(np.float64) for key, value in got.items()}
     if isinstance(case.expectation, Relations):
+        doubles = {key: value.astype(np.float64) for key, value in got.items()}
         return in_relations(case.expectation, truth, doubles, dtype)
+    return largest_share(_errors(truth, got), truth, dtype)
+
+
+def _errors(truth: CaseTruth, got: Arrays) -> dict[tuple[str, str], np.ndarray]:
+    """How far every output is from what is due, of those that have its shape."""
     with np.errstate(all="ignore"):
-        errors = {
-            key: np.abs((doubles[key] - right.high) - right.low)
+        return {
+            key: np.abs((got[key].astype(np.float64) - right.high) - right.low)
             for key, right in truth.items()
-            if key in doubles and doubles[key].shape == right.shape
+            if key in got and got[key].shape == right.shape
         }
-    return largest_share(errors, truth, dtype)
 
 
 def largest_share(errors: Arrays, truth: CaseTruth, dtype: Dtype) -> float:

@@ -85,6 +85,17 @@ class ClippingMarginForgotten(Fault):
         return norm
 
 
+class ClippedAboveTheLimitAlone(Fault):
+    """Gradients whose norm equals the largest were left as they were, without the 1e-6."""
+
+    breaks = "CLIP-FACTOR"
+    mend = "Compare the factor with 1, and not the norm with the largest: the factor is less there."
+
+    def clipping_factor(self, norm: Node, max_norm: Node) -> Node | None:
+        above = float(norm.tape.domain.sign((norm - max_norm).value)) > 0
+        return super().clipping_factor(norm, max_norm) if above else None
+
+
 class ClippedAlways(Fault):
     """Gradients below the largest norm were scaled up to it."""
 

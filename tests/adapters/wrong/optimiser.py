@@ -230,6 +230,15 @@ class AveragesTheSquares(TrainingTorch):
 # -------------------------------------------------------------------------------------- clipping
 
 
+class ComparesNorms(TrainingTorch):
+    fault = "clipped-above-the-limit-alone"
+
+    def scaled(self, gradients, total, max_norm):
+        if total > max_norm:
+            return super().scaled(gradients, total, max_norm)
+        return {name: g.clone() for name, g in gradients.items()}
+
+
 class Clamps(TrainingTorch):
     fault = "clipped-by-value"
 
