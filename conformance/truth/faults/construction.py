@@ -200,6 +200,19 @@ class GeneratorNotSeeded(Fault):
         return super().drawn(shapes, 2**32 + self._models)
 
 
+class PaddingRowZero(Fault):
+    """The embedding of token 0 began with zeros, as that of a padding token does in libraries."""
+
+    breaks = "INIT-NORMAL"
+    mend = "Give the table no padding index: token 0 is a token like others."
+
+    def drawn(self, shapes: Shapes, random_seed: int) -> dict[str, np.ndarray]:
+        found = super().drawn(shapes, random_seed)
+        table = found["token_embedding"].copy()
+        table[0] = 0
+        return {**found, "token_embedding": table}
+
+
 class BlocksAlike(Fault):
     """Every block began with the numbers of the first one."""
 

@@ -19,6 +19,19 @@ class StartsAtZero(TrainingTorch):
         return torch.zeros(shape, dtype=DOUBLE)
 
 
+class PadsWithTokenZero(TrainingTorch):
+    fault = "padding-row-zero"
+
+    def initialize(self, **configuration):
+        found = super().initialize(**configuration)
+        table = torch.nn.Embedding.from_pretrained(
+            found["parameters"]["token_embedding"], padding_idx=0
+        )
+        table._fill_padding_idx_with_zero()
+        found["parameters"]["token_embedding"] = table.weight.data
+        return found
+
+
 class DrawsTooWide(TrainingTorch):
     fault = "deviation-tenfold"
 
