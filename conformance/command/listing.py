@@ -41,6 +41,7 @@ def rows(what: str, spec: Path, select: Iterable[str] = ()) -> list[Row]:
     return [
         {
             "operation": signature(op),
+            "outputs": ", ".join(op.outputs),
             "summary": op.summary,
         }
         for op in specification.operations.values()
