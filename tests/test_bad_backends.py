@@ -189,6 +189,18 @@ def _without_line(message):
     return re.sub(r" \(broken\.py:\d+\)$", "", message)
 
 
+def test_outputs_that_are_returned_without_their_name_are_told():
+    """The names inside an argument are no names of outputs, of which none came."""
+
+    class ReturnsTheGradientsAlone(NumpyBackend):
+        def clip_gradients(self, gradients, *, max_norm):
+            return super().clip_gradients(gradients, max_norm=max_norm)["gradients"]
+
+    (report,) = conformance.run([ReturnsTheGradientsAlone()], select=["optimiser/clipping-above"])
+    messages = {verdict.message for verdict in report.verdicts}
+    assert messages == {"clip_gradients: returned bias, weight, but not gradients, norm"}
+
+
 def test_a_slip_is_told_with_its_line():
     """A NameError in the adapter's own lines says where."""
     (first, _) = judged("Misspells", PAIR).verdicts

@@ -50,7 +50,9 @@ def _strange(question: Question, result: Mapping[str, Any], wanted: tuple[str, .
     those.
     """
     missing = [name for name in wanted if name not in result]
-    strangers = set(result) - set(wanted) - set(_unfolded(question.arguments))
+    strangers = set(result) - set(wanted)
+    if question.mode == "vjp":
+        strangers -= set(_unfolded(question.arguments))
     if not strangers or (question.mode == "evaluate" and not missing):
         return ""
     names = ", ".join(sorted(map(str, strangers)))

@@ -13,13 +13,17 @@ most ``STATISTICS`` times as often. For x = log(2 / FALSE_ALARM):
   at most 2 exp(-n t^2 / (2 c^2)), and the mean of their squares, which lie in [0, c^2] and have the
   mean c^2 / 3, by more than t with probability at most 2 exp(-2 n t^2 / c^4) (W. Hoeffding,
   "Probability inequalities for sums of bounded random variables", JASA 58, 1963, theorem 2);
+* the distribution function: the share of n draws that lie below a number differs from what it
+  should be by more than t, at any number, with probability at most 2 exp(-2 n t^2) (P. Massart,
+  "The tight constant in the Dvoretzky-Kiefer-Wolfowitz inequality", Annals of Probability 18,
+  1990); it is looked at at ``QUANTILES``;
 * repeated values: an honest generator gives each single value with a probability of at most
-  q = ``LIKELIEST``. Whatever came before, the draw number i is equal to one of the others so far
-  with probability at most i q, so that the number of those that are is at most a sum of independent
-  indicators with the mean m = n^2 q / 2. It is above m + t with probability at most
-  exp(-t^2 / (2 m + 2 t / 3)) (S. Bernstein's inequality), which is ``FALSE_ALARM`` where, for
-  y = log(1 / FALSE_ALARM), t = y / 3 + sqrt(y^2 / 9 + 2 m y). Rows that are copied, or left at
-  zero, are far beyond;
+  q = ``LIKELIEST``, and each magnitude with 2 q. Whatever came before, the draw number i has one of
+  the magnitudes so far with probability at most 2 i q, so that the number of those that do is at
+  most a sum of independent indicators with the mean m = n^2 q. It is above m + t with probability
+  at most exp(-t^2 / (2 m + 2 t / 3)) (S. Bernstein's inequality), which is ``FALSE_ALARM`` where,
+  for y = log(1 / FALSE_ALARM), t = y / 3 + sqrt(y^2 / 9 + 2 m y). Rows that are copied, negated or
+  left at zero are far beyond;
 * the tail: all n draws stay within an edge that one draw stays within with probability p, with
   probability p^n. Where that is ``FALSE_ALARM``, an honest sample has one beyond the edge: for 8000
   normal draws it is at 3 s. A uniform sample isn't normal, for it ends at sqrt(3) s.
@@ -29,6 +33,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
+from functools import cache
 from statistics import NormalDist
 
 import msgspec
@@ -37,7 +42,7 @@ import numpy as np
 from conformance.model import Drawn
 
 #: How many statistics are taken of one sample, at most.
-STATISTICS = 5
+STATISTICS = 6
 
 #: The probability that one of them lies outside its limits for an honest sample, at most.
 FALSE_ALARM = 1e-9 / STATISTICS
@@ -46,8 +51,11 @@ FALSE_ALARM = 1e-9 / STATISTICS
 #: The probability of any single value, at most: twice that of a generator of 23 bits.
 LIKELIEST = 2.0**-22
 
+#: The probabilities at whose quantiles the distribution function is looked at.
+QUANTILES = np.arange(1, 64) / 64
+
 #: The name of the statistic that tells a copy from draws of its own.
-REPEATED = "number of repeated values"
+REPEATED = "number of repeated magnitudes"
 
 
 class Statistic(msgspec.Struct, frozen=True):
@@ -91,14 +99,26 @@ def of(sample: np.ndarray, due: Drawn) -> Iterator[Statistic]:
         yield _at_most("largest magnitude", largest, size)
         edge = size * _inside(count)
     yield _at_least("largest magnitude", largest, edge)
+    below = np.searchsorted(np.sort(sample), size * _quantiles(due.distribution), side="right")
+    furthest = float(np.max(np.abs(below / count - QUANTILES)))
+    yield Statistic("distribution function", furthest, 0.0, math.sqrt(x / (2 * count)) + LIKELIEST)
     yield _repeated(sample)
 
 
+@cache
+def _quantiles(distribution: str) -> np.ndarray:
+    """The quantiles of the normal distribution of deviation 1, or the uniform one up to 1."""
+    if distribution == "uniform":
+        return 2 * QUANTILES - 1
+    return np.array([NormalDist().inv_cdf(each) for each in QUANTILES])
+
+
 def _repeated(sample: np.ndarray) -> Statistic:
+    """How many draws have a magnitude that is there already, be it of another sign."""
     count, y = sample.size, -math.log(FALSE_ALARM)
-    mean = count**2 * LIKELIEST / 2
+    mean = count**2 * LIKELIEST
     limit = mean + y / 3 + math.sqrt(y**2 / 9 + 2 * mean * y)
-    return Statistic(REPEATED, float(count - np.unique(sample).size), 0.0, limit)
+    return Statistic(REPEATED, float(count - np.unique(np.abs(sample)).size), 0.0, limit)
 
 
 def _inside(count: int) -> float:
