@@ -50,6 +50,15 @@ def test_a_uniform_sample_is_not_a_normal_one():
     assert not verdict(draws(0.2, 1), flat, NORMAL)
 
 
+def test_copies_are_alike_where_as_much_is_copied():
+    """One row that is there twice is no half that is: another mistake has left it so."""
+    row, other_row, half = (draws(0.02, seed) for seed in (1, 2, 3))
+    row[1:10], other_row[3:12], half[20:] = row[0], other_row[20], half[:20]
+    assert verdict(row, other_row, NORMAL)
+    assert not verdict(half, other_row, NORMAL)
+    assert not verdict(draws(0.02, 4), half, NORMAL)
+
+
 def test_a_wrong_shape_is_alike_to_the_same_wrong_shape_alone():
     """No relation can be measured there."""
     flipped = draws(0.02, 1).T

@@ -534,6 +534,9 @@ def test_lists_are_json_for_programs(command):
             assert [next(iter(row.values())) for row in rows] == names[what]
     _, out, _ = command("list", "faults", "--json")
     assert all(row["fault"].startswith("fault:") for row in json.loads(out))
+    _, out, _ = command("list", "operations", "--json")
+    outputs = {row["operation"].partition("(")[0]: row["outputs"] for row in json.loads(out)}
+    assert outputs["clip_gradients"] == "gradients, norm"
     _, out, _ = command("list", "cases", "--json", "--select", "gelu/pair")
     assert [row["id"] for row in json.loads(out)] == ["gelu/pair"]
     assert command("list", "cases", "--json", "--select", "no-such-case")[1] == "[]\n"

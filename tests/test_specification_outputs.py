@@ -234,6 +234,8 @@ def test_draws_of_several_outputs_are_no_copies(planted):
     assert relation.terms == (("", "weight"), ("", "bias"))
     twice = text.replace("[weight, bias]", "[weight, weight]")
     assert "which is a copy of itself" in told(planted, "initialize_linear", twice)
+    alone = text.replace("[weight, bias]", "[weight]")
+    assert "is no output of this case" in told(planted, "initialize_linear", alone)
     unknown = text.replace("[weight, bias]", "[weight, wieght]")
     assert "'wieght' is no output of this case" in told(planted, "initialize_linear", unknown)
 

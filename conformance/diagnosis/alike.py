@@ -73,7 +73,7 @@ def _alike_samples(ours: np.ndarray, theirs: np.ndarray, due: Drawn) -> bool:
     for left, right in zip(statistics.of(ours, due), statistics.of(theirs, due), strict=True):
         gap = abs(left.got - right.got)
         allowed = max(left.allowed, right.allowed)
-        if left.name == statistics.REPEATED and (left.ratio <= 1) != (right.ratio <= 1):
+        if left.name == statistics.REPEATED and not gap <= allowed:
             return False
         if left.name == "mean" and not gap <= 2 * allowed * spread:
             return False

@@ -93,7 +93,7 @@ def _combination(
 def _drawn(
     subject: Any, written: dict[str, Any], calls: tuple[str, ...], results: tuple[str, ...]
 ) -> Drawn:
-    names = subject if isinstance(subject, list) and subject else [subject]
+    names = subject if isinstance(subject, list) and len(subject) > 1 else [subject]
     terms = tuple(_term(name, calls, results) for name in names)
     if len(set(terms)) < len(terms):
         raise Malformed("names an output twice, which is a copy of itself", "drawn")

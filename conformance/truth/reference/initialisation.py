@@ -36,17 +36,10 @@ class InitialisationRules(ConfigurationRules):
 
         Raises Rejected as ``check_configuration`` does.
         """
-        sizes = {
-            "vocab_size": vocab_size,
-            "block_size": block_size,
-            "d_model": d_model,
-            "n_heads": n_heads,
-            "n_layers": n_layers,
-            "d_ff": d_ff,
-        }
-        self.check_configuration(sizes, dropout)
-        shapes = self.parameter_shapes(vocab_size, block_size, d_model, n_layers, d_ff)
-        return {"parameters": self.drawn(self.registered(shapes, sizes), random_seed)}
+        registered = self._configured(
+            vocab_size, block_size, d_model, n_heads, n_layers, d_ff, dropout
+        )
+        return {"parameters": self.drawn(registered, random_seed)}
 
     def generator(self, random_seed: int) -> np.random.Generator:
         return np.random.default_rng(random_seed)

@@ -159,6 +159,22 @@ class ConfigurationRules(ResourceRules):
 
         Raises Rejected as ``check_configuration`` does.
         """
+        registered = self._configured(
+            vocab_size, block_size, d_model, n_heads, n_layers, d_ff, dropout
+        )
+        return {"shapes": registered, "count": self.count(registered)}
+
+    def _configured(
+        self,
+        vocab_size: int,
+        block_size: int,
+        d_model: int,
+        n_heads: int,
+        n_layers: int,
+        d_ff: int,
+        dropout: Node,
+    ) -> dict[str, list[int]]:
+        """What a model of this configuration registers, once the configuration is checked."""
         sizes = {
             "vocab_size": vocab_size,
             "block_size": block_size,
@@ -169,8 +185,7 @@ class ConfigurationRules(ResourceRules):
         }
         self.check_configuration(sizes, dropout)
         shapes = self.parameter_shapes(vocab_size, block_size, d_model, n_layers, d_ff)
-        registered = self.registered(shapes, sizes)
-        return {"shapes": registered, "count": self.count(registered)}
+        return self.registered(shapes, sizes)
 
     def count(self, shapes: dict[str, list[int]]) -> int:
         """The sum over what is registered."""
